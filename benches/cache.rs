@@ -9,7 +9,7 @@ fn main() {
     divan::main();
 }
 
-/// Returns a file with so many speeds.
+/// Returns a file with this number of speeds.
 fn file(count: usize) -> String {
     let mut rows = String::new();
     for number in 0..count {

@@ -38,7 +38,7 @@ struct Size {
 /// Prints a table for the policy of that name.
 type Table = fn(&str);
 
-/// What a policy made of a problem.
+/// The result of a policy for a problem.
 struct Solved {
     seconds: f64,
     /// Infinite where a job was left out.
@@ -51,7 +51,7 @@ fn main() {
     let reference = if hsched_lab::registry().names().contains(&"optimal") { "optimal" } else { "jps" };
     println!("Policy: {reference}");
     let tables: [(&str, Table); 3] = [("sizes", sizes), ("growth", growth), ("loss", loss)];
-    // Cargo adds options of its own.
+    // Cargo adds its own options.
     let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, table) in tables {
         if chosen.is_empty() || chosen.iter().any(|candidate| candidate == name) {
@@ -161,7 +161,7 @@ fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
     let seconds = taken().as_secs_f64();
     let lower = lower_bound(&plan);
     let plan = hsched_plan::verify(problem, plan).expect("a valid plan");
-    // A mean over some of the jobs says nothing beside a mean over all.
+    // A mean over some jobs is not comparable with a mean over all.
     let all = plan.verdicts().iter().all(|verdict| verdict.placement().is_some());
     let outcome = PlanFigures::of(problem, &plan).filter(|_| all);
     let objective = outcome.map_or(f64::INFINITY, |outcome| outcome.objective_value);

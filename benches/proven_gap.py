@@ -73,9 +73,10 @@ def row(programs: List[str], size: Tuple[int, int, str], kind: str, sync: str, s
                 found[program].append(median(taken[program]))
     for program in programs:
         gaps = [run.gap for run in found[program]]
-        print("| %s | %d, %d | %s | every %s | %s | %.4f %% | %.4f %% | %.2f s | %.0f MiB |" % (
+        seconds = [run.seconds for run in found[program]]
+        print("| %s | %d, %d | %s | every %s | %s | %.4f %% | %.4f %% | %.2f s | %.2f s | %.0f MiB |" % (
             os.path.basename(program), gpus, jobs, kind, sync, budget, 100 * statistics.median(gaps), 100 * max(gaps),
-            statistics.median(run.seconds for run in found[program]), max(run.mebibytes for run in found[program])), flush=True)
+            statistics.median(seconds), max(seconds), max(run.mebibytes for run in found[program])), flush=True)
 
 
 def main() -> None:
@@ -85,8 +86,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--size", action="append", help="GPUs, jobs and budget, such as 10000,1000,1s")
     args = parser.parse_args()
-    print("| program | GPUs, jobs | jobs | synchronising | budget | gap, median | worst | CPU time, median | memory, worst |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| program | GPUs, jobs | jobs | synchronising | budget | gap, median | worst | CPU time, median | worst | memory, worst |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for size in args.size or SIZES:
         gpus, jobs, budget = size.split(",")
         for kind in ["different", "alike"]:

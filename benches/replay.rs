@@ -1,4 +1,5 @@
 //! How fast traces are replayed, and how that grows with the cluster, as a table: `cargo bench --bench replay`.
+//! Names of policies and numbers of GPUs limit it to their rows, as in `-- las 100000`.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 #![expect(clippy::print_stdout, reason = "prints its table")]
@@ -19,15 +20,19 @@ const GPUS_PER_NODE: u32 = 8;
 /// Speeds on each type, relative to the first.
 const SPEEDS: [(&str, f64); 3] = [("v100", 1.0), ("p100", 0.6), ("k80", 0.2)];
 
-/// The part of the cluster that the jobs ask for.
+/// The fraction of the cluster that the jobs request.
 const LOAD: f64 = 0.9;
 
 fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let is_wanted = |word: &str| wanted.iter().any(|other| other == word);
+    let has_policy = POLICIES.iter().any(|name| is_wanted(name));
+    let has_size = SIZES.iter().any(|(gpus, _)| is_wanted(&gpus.to_string()));
     println!("| GPUs | jobs | policy | decisions | time | decisions/s | mean JCT |");
     println!("|---|---|---|---|---|---|---|");
-    for (gpus, jobs) in SIZES {
+    for (gpus, jobs) in SIZES.into_iter().filter(|(gpus, _)| !has_size || is_wanted(&gpus.to_string())) {
         let trace = trace(gpus, jobs).with_load(LOAD).expect("a load");
-        for name in POLICIES {
+        for name in POLICIES.into_iter().filter(|name| !has_policy || is_wanted(name)) {
             row(&trace, (gpus, jobs), name);
         }
     }
@@ -86,7 +91,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
     Trace::of_entries(cluster(gpus), (0..jobs).map(entry).collect::<Vec<_>>())
 }
 
-/// A job of so many seconds on the V100 that it asks for.
+/// A job that takes this number of seconds on its V100.
 fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
     let rate = |speed: f64| {
         let rate = 100.0 * (1.0 + kind / 26.0) * speed;

@@ -1,4 +1,4 @@
-//! How long a turn takes while jobs wait for a full cluster: where nothing has happened, and where all is decided anew.
+//! How long a turn takes while jobs wait for a full cluster: without any event, and with a new decision on all jobs.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
@@ -22,7 +22,7 @@ fn main() {
     divan::main();
 }
 
-/// A cluster whose GPUs others hold, and that answers nothing.
+/// A cluster whose GPUs other users hold, and that answers nothing.
 struct Full(Cluster);
 
 impl World for Full {
@@ -53,7 +53,7 @@ impl World for Full {
     }
 }
 
-/// Returns 100 nodes with eight GPUs each, all of which are in use but those of so many nodes.
+/// Returns 100 nodes with eight GPUs each, all in use except those of this number of nodes.
 fn full(free: u32) -> Full {
     let node = |number: u32| Node {
         state: NodeState::parse("alloc"),
@@ -73,7 +73,7 @@ fn rules() -> Rules {
     Rules::new(rate, rate)
 }
 
-/// Returns a state of so many jobs that wait.
+/// Returns a state with this number of waiting jobs.
 fn waiting(jobs: u32) -> State {
     let waiting = |number: u32| {
         let text = format!(
@@ -99,7 +99,7 @@ fn planner(policy: &mut dyn Policy) -> Planner<'_> {
     }
 }
 
-/// Looks again and again where a turn has decided on all jobs; then so many nodes are free.
+/// Takes turns repeatedly after a turn has decided on all jobs; then this number of nodes becomes free.
 fn bench(bencher: Bencher<'_, '_>, jobs: u32, free: u32, is_idle: bool) {
     let (mut world, mut state, rules) = (full(0), waiting(jobs), rules());
     let mut policy = hsched_lab::find("optimal", &Parameters::default()).expect("a policy");
@@ -120,7 +120,7 @@ fn idle(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 0, true);
 }
 
-/// A turn in which all is decided anew.
+/// A turn that decides on all jobs again.
 #[divan::bench(args = JOBS)]
 fn decides(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 0, false);

@@ -385,7 +385,7 @@ hs_rank_program() {
   declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
     hs_report_dir hs_helper_dir hs_grace hs_token hs_fence hs_ticket hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
     hs_node_setup hs_command hs_shell hs_launch
-  declare -f hs_say hs_fail hs_run_lines hs_match_plainly hs_export_common hs_rank_main hs_trap_rank_signals hs_end_done hs_has_last_epoch hs_end_stopped \
+  declare -f hs_say hs_fail hs_run_lines hs_match_plainly hs_export_common hs_rank_main hs_trap_rank_signals hs_mark_returned hs_end_done hs_has_last_epoch hs_end_stopped \
     hs_mark_done hs_mark_failed hs_find_row hs_is_superseded hs_end_superseded hs_enter_fence hs_guard_fence hs_list_processes \
     hs_open_node_directory hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name \
     hs_name_has_type hs_types_by_order \

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 RANKS = 4
 LIMITS = {"gradient float64": 1e-6, "gradient float32": 1e-4, "extra passes": 1e-6, "shared statistics": 1e-6, "order of samples": 0.0,
           "stopped and resumed": 1e-9}
-"""The largest relative error (for the order: number of differences) that is right."""
+"""The largest acceptable relative error (for the order, the number of differences)."""
 PLAIN = "plain DDP"
 """The control: the same batches without weights, where an error must show."""
 PLAIN_AT_LEAST = 1e-2
@@ -248,7 +248,7 @@ class Bench:
             for step in training.steps(loader):
                 optimizer.zero_grad()
                 for batch in step:
-                    # Every sample has another number of labels that count, so the mean goes by positions.
+                    # Every sample has a different number of counted labels, so the mean is taken over positions.
                     loss = self.loss(training.model, batch, "sum") / 5
                     step.scale(loss, "sum").backward()
                 optimizer.step()
@@ -287,7 +287,7 @@ class Bench:
             self.check_statistics(batches)
             self.check_plain(batches)
         self.check_resume(os.path.join(folder, "a"), [((31, 1, 1, 7), None, 4), ((13, 27), 6, 3), ((4, 30, 6), 5, None)])
-        # Each rank has random numbers of its own, which must go on where they were, too.
+        # Each rank has its own random numbers, which must also resume where they stopped.
         self.check_resume(os.path.join(folder, "b"), [((13, 27), 6, 2), ((13, 27), 6, 5), ((13, 27), 6, None)], 0.3)
         return {"errors": self.worst.errors, "cases": self.worst.cases, "torch": self.torch.__version__,
                 "device": self.me.device.type, "backend": self.backend}

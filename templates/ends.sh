@@ -19,7 +19,7 @@ hs_all_done() {
 }
 
 # Returns whether the commands of all ranks had returned 0 before they were asked to stop. Other nodes may see the file of
-# that request late, so this is known of ranks on this node alone.
+# that request late, so this is known only for ranks on this node.
 hs_have_returned() {
   local -a marks=("$hs_report_dir/.returned.$hs_token."*)
   [[ $hs_launch == local && -e ${marks[0]-} ]] && ((!hs_terminated && hs_status == 0 && ${#marks[@]} >= hs_world_size))
@@ -39,7 +39,7 @@ hs_nodes_answer() {
 hs_judge() {
   local file asked=0 stopped=0 failure='' who
   if ((hs_stopping || hs_terminated)); then asked=1; fi
-  # List the directory: a lookup by name may return cached results of a network file system.
+  # Lists the directory, because a lookup by name may return cached results of a network file system.
   for file in "$hs_report_dir"/.{stopped,unhandled}."$hs_token"*; do if [[ -e $file ]]; then stopped=1; fi; done
   for file in "$hs_report_dir/.failed.$hs_token"*; do
     if [[ -e $file ]]; then IFS=' ' read -r failure who <"$file"; fi
@@ -65,7 +65,7 @@ hs_judge() {
   hs_end_of_command "$hs_status"
 }
 
-# Ends with the status of a command: those of lost nodes and of a failed check are not for commands.
+# Ends with the status of a command, except for those reserved for lost nodes and failed checks.
 hs_end_of_command() {
   if (($1 == 86)) || { (($1 == 87)) && [[ ! -e $hs_report_dir/unfit ]]; }; then hs_end 1; fi
   hs_end "$1"
@@ -124,7 +124,7 @@ hs_has_saved() {
     hs_saved=0 hs_unhandled=0
     if [[ -n $hs_epochs_before ]]; then   # otherwise its ranks never started
       hs_count_epochs
-      # One rank alone may save, elsewhere: then the others may die of the signal.
+      # If only one rank saves, on another node, the signal may kill the others.
       if [[ -e $hs_report_dir/.unhandled.$hs_token && ! -e $hs_report_dir/.stopped.$hs_token ]]; then hs_unhandled=1; fi
       if ((!hs_unhandled && hs_epochs_done > hs_epochs_before)) || [[ $(hs_checkpoint_files) != "$hs_files_before" ]]; then hs_saved=1; fi
     fi

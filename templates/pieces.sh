@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# A script that knows nothing of hsched, in pieces: each Slurm job runs it until the time limit, and the next one, which is
-# pending meanwhile, runs it again. The script resumes by itself from what it has saved.
+# Runs a script that does not use hsched in pieces: each Slurm job runs it until the time limit, and the next one, which is
+# pending in the meantime, runs it again. The script itself resumes from its saved state.
 # The first part of the script sets the variables, and functions of other files use them:
 # shellcheck disable=SC2154,SC2034
 
@@ -64,8 +64,8 @@ hs_claim_piece() {
   fi
 }
 
-# Ends the chain if the previous piece was killed before it could judge itself, and no checkpoint has changed in it. What
-# earlier pieces have saved is worth some more tries.
+# Ends the chain if the previous piece was killed before it evaluated itself and changed no checkpoint. If earlier pieces
+# have saved, allows a few more tries.
 hs_refuse_standstill() {
   local before=$hs_report_dir/checkpoints-$hs_follows
   if [[ -n $(hs_word_of "$hs_follows") || ! -r $before ]]; then return; fi
@@ -75,8 +75,8 @@ hs_refuse_standstill() {
   fi
 }
 
-# Counts a piece that was killed before it saved as a failed one; returns whether an earlier piece of the chain has saved,
-# and few have failed in a row since.
+# Counts a piece that was killed before it saved as failed; returns whether an earlier piece of the chain has saved, and
+# only a few pieces have failed in a row since.
 hs_may_try_again() {
   local failures=0 file=$hs_report_dir/failures
   grep -q ' saved$' "$hs_report_dir/ends" 2>/dev/null || return 1
@@ -85,9 +85,9 @@ hs_may_try_again() {
   printf '%s\n' "$((failures + 1))" >"$file"
 }
 
-# Submits the next piece, to be eligible half a time limit before the end of this one: this one has time to save, and the next
-# one to be pending. If the previous piece was cut before it saved, this one keeps its whole limit. It needs no hsched and
-# survives the end of this job.
+# Submits the next piece, which becomes eligible half a time limit before the end of this one, so that this one has time to
+# save and the next one has time to wait. If the previous piece was stopped before it saved, this one keeps its whole limit.
+# This needs no hsched and survives the end of this job.
 hs_queue_next() {
   local wait=$((hs_limit / 2)) answer
   local -a command=(sbatch --parsable)
@@ -115,7 +115,7 @@ hs_cancel_next() {
   if [[ -n $hs_next ]]; then scancel --state=PENDING "$hs_next" 2>/dev/null; fi
 }
 
-# Sets hs_status to the exit status of the script, which has a process group of its own, as has its guard.
+# Sets hs_status to the exit status of the script. The script and its guard each have their own process group.
 hs_run_script() {
   hs_mark=$hs_fence/$hs_ticket.rank-0
   : >"$hs_mark"
@@ -130,8 +130,8 @@ hs_run_script() {
   if [[ -n $hs_stopper ]]; then wait "$hs_stopper" 2>/dev/null; fi
 }
 
-# Kills the processes of the script when this shell has ended, however that was, or when a newer piece has started. Slurm does
-# so, too, unless it has lost the node or does not find the processes. The next piece waits for the mark to go (hs_take_fence).
+# Kills the processes of the script when this shell has ended for any reason, or when a newer piece has started. Slurm also
+# kills them, unless it has lost the node or does not find them. The next piece waits until the mark is removed (hs_take_fence).
 hs_guard_script() {
   trap '' USR1 TERM INT HUP
   exec >/dev/null 2>&1
@@ -158,7 +158,7 @@ hs_forward() {
   hs_stopper=$!
 }
 
-# Sends the signal on which the script saves, if there is one, and ends its processes when they have saved or hs_grace is over.
+# Sends the signal on which the script saves, if any, and kills its processes after they have saved or when hs_grace is over.
 hs_stop_script() {
   trap - EXIT
   trap '' USR1 TERM
@@ -178,8 +178,8 @@ hs_stop_script() {
 
 hs_has_processes() { kill -0 -- "-$hs_child" 2>/dev/null; }
 
-# Prints the signal of the option --signal of the script; else USR1 if one of its processes handles that, else TERM if one
-# does; else nothing: such a script saves from time to time.
+# Prints the signal in the script's option --signal, or else USR1 or TERM if one of its processes handles it. Prints nothing
+# otherwise: such a script saves regularly.
 hs_signal_to_save() {
   local pid name takes_term=''
   if [[ -n $hs_signal ]]; then
@@ -217,8 +217,8 @@ hs_is_launcher() {
   esac
 }
 
-# Returns whether process $1 has a handler for signal number $2. The status of each return is given: in a trap, it would be that
-# of the command before the trap.
+# Returns whether process $1 has a handler for signal number $2. Each return has an explicit status, because in a trap the
+# default is the status of the command before the trap.
 hs_handles() {
   local key mask
   while read -r key mask; do
@@ -228,7 +228,7 @@ hs_handles() {
   return 1
 }
 
-# Prints the processes of the script on this node, each with its name. They know their piece, as do those that srun starts.
+# Prints the processes of the script on this node, each with its name. The environment of each, even under srun, names its piece.
 hs_list_script() {
   local pid name
   while IFS=/ read -r _ _ pid _; do
@@ -237,7 +237,7 @@ hs_list_script() {
   done < <(grep -l -z -x -F -- "HSCHED_PIECE=$hs_report_dir/$hs_token" /proc/[0-9]*/environ 2>/dev/null)
 }
 
-# Decides whether the chain goes on: not if the script has ended by itself with status 0, and not if no checkpoint has changed.
+# Decides whether the chain continues: not if the script has ended by itself with status 0, and not if no checkpoint has changed.
 hs_judge_piece() {
   local failures=0 file=$hs_report_dir/failures
   if ((hs_status == 0)) && [[ ! -e $hs_report_dir/.asked.$hs_token ]]; then
@@ -249,7 +249,7 @@ hs_judge_piece() {
     hs_release_next   # which ends without training if this job was cancelled
     hs_end 143
   fi
-  # It had too little time to save, so the next piece has its whole limit.
+  # It had too little time to save, so the next piece keeps its whole limit.
   if ((!hs_saved && hs_stopping && hs_asked_at * 10 < (hs_limit - hs_grace) * 9)); then
     hs_say "no checkpoint changed before the early end of this piece: the next piece runs the script again"
     hs_release_next
@@ -283,7 +283,7 @@ hs_judge_piece() {
   hs_end 85
 }
 
-# Ends with the script's status; those with which a chain goes on become 1.
+# Ends with the script's status; a status that would continue the chain becomes 1.
 hs_end_chain() {
   hs_cancel_next
   if ((hs_stopping && hs_status != 0)); then hs_status=1; fi
@@ -291,15 +291,15 @@ hs_end_chain() {
   hs_end "$hs_status"
 }
 
-# Prints the names, sizes and times of the checkpoints: the files of hs_patterns, else those of well-known names and those
-# of more than 1 MB that are no logs, below the working directory.
+# Prints the names, sizes and times of the checkpoints: the files that match hs_patterns, or else, below the working
+# directory, files with well-known names and files of more than 1 MB that are not logs.
 hs_list_checkpoints() {
   local pattern
   local -a found=()
   if ((${#hs_patterns[@]} > 0)); then
     shopt -s globstar nullglob
     local IFS=
-    # shellcheck disable=SC2206  # a pattern is to be expanded
+    # shellcheck disable=SC2206  # the pattern must be expanded
     for pattern in "${hs_patterns[@]}"; do found+=($pattern); done
     shopt -u globstar nullglob
     if ((${#found[@]} == 0)); then return; fi

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The check before the first step, in at most 20 s: the rank's GPU answers, its memory is free, and the ranks can exchange data.
-# A rank whose check fails writes its node and the reason into the file "unfit" of the report folder; the submission then ends
-# with status 87. What cannot be checked counts as fit.
+# A rank whose check fails writes its node and the reason to the file "unfit" in the report folder; the submission then ends
+# with status 87. A node that cannot be checked counts as fit.
 # The first part of the script sets the variables, or one function sets them for others:
 # shellcheck disable=SC2154,SC2034
 
@@ -11,11 +11,11 @@ hs_check_rank() {
   hs_check_gpu
   if [[ -z $hs_reason ]]; then hs_check_links; fi
   if ((!hs_stopping && !hs_terminated)) && [[ -z $hs_reason ]]; then return; fi
-  # Whatever ends this rank now ends it before it has trained.
+  # If this rank ends now, it has not trained.
   rm -f -- "$hs_mark"
   if ((hs_stopping)); then hs_end_stopped; fi
   if ((hs_terminated)); then exit 143; fi
-  # Of several ranks that fail, the first one says why.
+  # If several ranks fail, the first one records the reason.
   (set -o noclobber
    printf '{"node": "%s", "rank": %d, "why": "%s"}\n' "${hs_hosts[hs_node]}" "$hs_rank" "${hs_reason//[^A-Za-z0-9 .,:()%\/+-]/ }" >"$hs_report_dir/unfit") 2>/dev/null
   hs_mark_failed 87 "the check before the first step failed: $hs_reason"
@@ -46,7 +46,7 @@ hs_check_gpu() {
 }
 
 # Sets hs_reason if a small all-reduce of all ranks fails, does not end, or shows a link that is far slower than the others.
-# Needs the job's Python with torch; its last line says how far it came.
+# Needs the job's Python with torch; its last line shows how far it got.
 hs_check_links() {
   local word python='' answer last left=$((hs_end_of_check - SECONDS - 1))
   if ((hs_world_size < 2 || left < 2)); then return; fi

@@ -83,6 +83,7 @@ hs_rank_main() {
     (hs_enter_fence; exec -- "${hs_command[@]}")
   fi
   hs_status=$?
+  if ((hs_status == 0)); then hs_mark_returned; fi
   hs_end_sampler
   exec {hs_alive}>&-
   hs_end_superseded
@@ -99,12 +100,15 @@ hs_rank_main() {
   exit "$hs_status"
 }
 
+# Records that the command returned 0 by itself. On this machine, a stop request signals this shell and the command at once,
+# so without a signal here there was none there. Slurm signals processes one by one, after the file of the request.
+hs_mark_returned() {
+  if ((hs_stopping || hs_terminated)) || [[ $hs_launch != local && -e $hs_report_dir/.stop.$hs_token ]]; then return; fi
+  : 2>/dev/null >"$hs_report_dir/.returned.$hs_token.$hs_rank"
+}
+
 # Ends a rank whose command returned 0. After a stop request, the batch shell decides by the reported epochs.
 hs_end_done() {
-  # The command returned before a stop request: those come with this file first. If all is killed now, this shows it.
-  if ((!hs_stopping && !hs_terminated)) && [[ ! -e $hs_report_dir/.stop.$hs_token ]]; then
-    : 2>/dev/null >"$hs_report_dir/.returned.$hs_token.$hs_rank"
-  fi
   # Slurm signals the processes one by one, and this shell may be the last.
   if ((hs_rank == 0 && !hs_stopping && !hs_terminated)) && ! hs_has_last_epoch; then sleep 1; fi
   if ((hs_stopping || hs_terminated)); then : >>"$hs_report_dir/.asked.$hs_token" || exit 85; fi

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Functions of the batch shell for jobs whose replicas have several GPUs: ranks of a replica are neighbours in the table and share its
-# batch. Put in behind the other functions, two of which it extends.
+# Functions of the batch shell for jobs whose replicas have several GPUs: ranks of a replica are adjacent in the table and share its
+# batch. Inserted after the other functions, two of which it extends.
 # The first part of the script sets the variables, and the ranks read what is set here:
 # shellcheck disable=SC2154,SC2034,SC2016
 
-# Sets hs_batches to one batch for each replica, and makes every rank know its replica, its place there, and its size.
+# Sets hs_batches to one batch for each replica, and sets the replica of every rank, its position there, and the replica's size.
 hs_join_batches() {
   local row batch gpu_type entry replica=-1 place=0 size=0 rows=
   hs_batches=

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Samples of what the ranks of a node do, a line a minute in the file samples/NODE.jsonl of the report folder: GPU
-# utilisation, memory and power from one nvidia-smi where there is one, and always CPU time and state of the processes.
-# Nobody waits for the sampler, and its failure changes nothing for the ranks.
+# Samples of the activity of a node's ranks, one line a minute in the file samples/NODE.jsonl of the report folder: CPU
+# time and state of the processes and, if there is an nvidia-smi, GPU utilisation, memory and power.
+# No process waits for the sampler, and its failure does not affect the ranks.
 # The first part of the script sets the variables, or one function sets them for others:
 # shellcheck disable=SC2154,SC2034
 
@@ -22,8 +22,9 @@ hs_end_sampler() {
   hs_sampling=''
 }
 
-# Reads from the pipe; $1 is the number of slots of a GPU, if there are several. Looks at the ranks every 5 s, and writes a sample every minute and as soon as one is stopped or
-# goes on. Keeps no output open, because other processes wait for its end.
+# Reads from the pipe; $1 is the number of slots of a GPU, if there are several. Checks the ranks every 5 s, and writes a
+# sample every minute and whenever a rank is stopped or
+# continued. Keeps no output open, because other processes wait for its end.
 hs_sample_node() {
   trap '' USR1 TERM INT HUP
   exec {hs_alive}>&- >/dev/null 2>&1
@@ -61,7 +62,7 @@ hs_open_gpus() {
   smi=$!
 }
 
-# Ends nvidia-smi, and what it has started where it is a script. It may ignore other signals, as this shell does.
+# Kills nvidia-smi and, if it is a script, its children. It may ignore other signals, as this shell does.
 hs_close_gpus() {
   local children=''
   if [[ -z $smi ]]; then return; fi
@@ -69,7 +70,7 @@ hs_close_gpus() {
   # shellcheck disable=SC2086
   kill -KILL "$smi" $children
   exec {gpus}<&-
-  # Not a wait of its own: a driver that hangs would hold this shell.
+  # No separate wait, because a hanging driver would block this shell.
   for children in 1 2 3 4 5; do
     hs_state_of "$smi"
     if [[ $REPLY == Z ]]; then wait "$smi"; break; fi
@@ -89,13 +90,13 @@ hs_read_gpus() {
     done
   done
   status=$?
-  if ((status <= 128)); then   # it has ended: perhaps it knows no "-l"
+  if ((status <= 128)); then   # it has ended, perhaps because it does not support "-l"
     hs_close_gpus
     hs_open_gpus
   fi
 }
 
-# Returns whether the main process of a rank was stopped or has gone on since the last sample.
+# Returns whether the main process of a rank was stopped or continued since the last sample.
 hs_has_changed() {
   local rank now
   for rank in "${!main[@]}"; do
@@ -128,8 +129,8 @@ hs_find_processes() {
   done < <(grep -l -s -z -x -F -- "HSCHED_FENCE=$hs_fence/$hs_ticket" /proc/[0-9]*/environ)
 }
 
-# Sets the CPU time of each rank, in ticks, and its main process with its state: the one with the most CPU time, of several the
-# oldest.
+# Sets the CPU time of each rank, in ticks, and its main process with its state: the process with the most CPU time, or the
+# oldest of several.
 hs_read_processes() {
   local pid rank line own
   local -a field
@@ -141,7 +142,7 @@ hs_read_processes() {
     # shellcheck disable=SC2206
     field=(${line##*) })
     rank=${rank_of[$pid]}
-    # The time of children counts once they were waited for.
+    # The time of children counts once the parent has waited for them.
     cpu[$rank]=$((${cpu[$rank]:-0} + field[11] + field[12] + field[13] + field[14]))
     own=$((field[11] + field[12]))
     if ((own > ${most[$rank]:--1} || own == ${most[$rank]:--1} && field[19] < begun[$rank])); then
@@ -151,7 +152,7 @@ hs_read_processes() {
   set +f
 }
 
-# Prints the line of a sample: a list for each thing, with an entry for each rank of this node.
+# Prints the line of a sample: a list for each quantity, with an entry for each rank of this node.
 hs_write_sample() {
   local rank device seconds steps phase word
   local -A list=()
@@ -184,10 +185,10 @@ hs_write_sample() {
   printf '}\n'
 }
 
-# Adds $2 to the list named $1; null for nothing.
+# Adds $2 to the list named $1; null if it is empty.
 hs_add() { list[$1]=${list[$1]:+${list[$1]}, }${2:-null}; }
 
-# Adds a number, and null for anything else, such as "[N/A]".
+# Adds a number, or null for anything else, such as "[N/A]".
 hs_add_number() {
   if [[ $2 =~ ^(0|[1-9][0-9]*)(\.[0-9]+)?$ ]]; then hs_add "$1" "$2"; else hs_add "$1" ''; fi
 }

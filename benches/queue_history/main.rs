@@ -1,4 +1,4 @@
-//! Estimates the waits of a recorded cluster, each with what was known at its look.
+//! Estimates the waits of a recorded cluster, each with the data of its look.
 //!
 //! `cargo bench --bench queue_history -- FILE.csv.gz [--days 2021-06-10..2021-07-20]` prints a CSV: job, look, and three quantiles of the
 //! wait in seconds. With `--score` it prints how right they were. The file has a line for each job that was pending at a daily look.
@@ -81,7 +81,7 @@ fn estimate(waits: &[WaitRecord], (first, last): (Time, Time)) -> BTreeMap<usize
         }
         let requests: Vec<WaitRecord> = places.iter().map(|place| waits[*place].clone()).collect();
         let look = history.look(&requests, now);
-        // Earlier estimates are of no use for the days that are asked for.
+        // Earlier estimates do not affect the requested days.
         if now.0 >= first.0 - (WINDOW_DAYS + 1.0) * DAY {
             if now.0 - learnt_at > DAY / 2.0 {
                 (model, learnt_at) = (history.learn(now, SEED), now.0);

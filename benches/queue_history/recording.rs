@@ -69,8 +69,8 @@ fn time(text: &str) -> Option<Time> {
 }
 
 impl Recording {
-    /// Reads a file, compressed with gzip or not. A row without a time of its look belongs to no day and is left out, with a word on
-    /// standard error; whatever else a row lacks is unknown of its job.
+    /// Reads a file, compressed with gzip or not. A row without the time of its look belongs to no day and is left out,
+    /// with a message on standard error; other missing values of a row are unknown.
     pub fn read(path: &str) -> Result<Self, Box<dyn Error>> {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes)?;
@@ -111,13 +111,14 @@ struct Numbers {
     partitions: BTreeMap<String, u32>,
 }
 
-/// Returns the number of a name: itself if it is one.
+/// Returns the number of a name, which may itself be a number.
 fn numbered(names: &mut BTreeMap<String, u32>, name: &str) -> u32 {
     let next = u32::MAX - to_u32(to_f64(names.len()));
     name.parse().unwrap_or_else(|_| *names.entry(name.to_owned()).or_insert(next))
 }
 
-/// Returns a job; `eligible_time`, `start_time` and `end_time` say more than its look could know, and are cut accordingly.
+/// Returns a job. `eligible_time`, `start_time` and `end_time` contain more than was known at its look, and are cut
+/// accordingly.
 fn wait<'a>(field: &impl Fn(&str) -> &'a str, asked: Time, numbers: &mut Numbers) -> WaitRecord {
     let number = |name: &str| field(name).trim().parse::<f64>().ok().filter(|value| value.is_finite());
     let mut queue = QueueFigures::default();

@@ -1,7 +1,7 @@
 //! Foretells the starts of submissions that were recorded on a cluster with limits, as CSV.
 //!
 //! `cargo bench --bench queue_limits -- DIR` reads `site.json`, `snapshots.tar.gz` and `submissions.jsonl` of a folder, as
-//! `slurm/measure-limits` writes them. Where it is known what became of the submissions, a score goes to standard error.
+//! `slurm/measure-limits` writes them. If the outcomes of the submissions are known, a score goes to standard error.
 
 #![expect(
     clippy::expect_used,
@@ -34,7 +34,7 @@ use score::Score;
 /// As many as `hsched when` looks at.
 const FUTURES: usize = 60;
 
-/// What a user of the cluster was shown.
+/// The queue as shown to a user of the cluster.
 #[derive(Deserialize)]
 struct Site {
     assoc: String,
@@ -45,7 +45,7 @@ struct Site {
     config: String,
 }
 
-/// A submission, and where it is known what became of it.
+/// A submission and, if known, its outcome.
 #[derive(Deserialize)]
 struct Submission {
     n: u64,
@@ -95,7 +95,7 @@ fn main() {
 }
 
 impl Site {
-    /// Adds what the site shows of limits to a snapshot that was saved without them.
+    /// Adds the limits that the site shows to a snapshot that was saved without them.
     fn add_to(&self, snapshot: &mut Snapshot, asked: &Asked) {
         let [associations, qos] = [&self.assoc_format, &self.qos_format]
             .map(|format| format.trim_start_matches("format=").split(',').collect::<Vec<_>>());

@@ -1,19 +1,20 @@
-//! Says how well the starts of a recording were foretold.
+//! Scores the start estimates of a recording.
 
 use hsched_model::Seconds;
 use hsched_queue::{Forecast, Start};
 
 use crate::Submission;
 
-/// A start comes so much earlier or later by itself: the submission after the look, and what Slurm takes.
+/// A start may be earlier or later by this time anyway, because of the submission after the look and Slurm's own
+/// delays.
 const TOLERANCE: f64 = 150.0;
 /// What counts as waiting.
 const WAITED: f64 = 600.0;
 const HOUR: f64 = 3600.0;
-/// A job of so many GPUs has few places.
+/// A job with at least this number of GPUs has few possible placements.
 const MANY_GPUS: u32 = 4;
 
-/// What was foretold of the submissions of a recording, and what became of them.
+/// The estimates for the submissions of a recording, and their outcomes.
 #[derive(Default)]
 pub struct Score {
     told: Vec<ScoredStart>,
@@ -23,7 +24,7 @@ pub struct Score {
     never: Never,
 }
 
-/// What was said of submissions that never started.
+/// Estimates for submissions that never started.
 #[derive(Default)]
 struct Never {
     named: usize,
@@ -32,7 +33,7 @@ struct Never {
     not_named: Vec<u64>,
 }
 
-/// A start that was foretold, in seconds after the look.
+/// An estimated start, in seconds after the look.
 struct ScoredStart {
     gpus: u32,
     waited: f64,
@@ -43,7 +44,7 @@ struct ScoredStart {
 }
 
 impl Score {
-    /// Adds what was foretold of a submission, if it is known what became of it.
+    /// Adds the estimate for a submission, if its outcome is known.
     pub fn add(&mut self, submission: &Submission, start: &Start) {
         match (submission.waited_s, start) {
             (Some(waited), Start::Estimated(forecast)) => {
@@ -81,7 +82,7 @@ impl Score {
 
 impl Never {
     fn add(&mut self, submission: &Submission, start: &Start) {
-        // A recording that does not say what became of a submission has no time of watching either.
+        // A recording without the outcome of a submission has no observation time either.
         let Some(open) = submission.open_s else { return };
         match start {
             Start::Refused(_) | Start::Never => self.named += 1,
@@ -106,7 +107,7 @@ impl ScoredStart {
     }
 }
 
-/// Returns the distance of foretold starts from the true one: that of a single one is its error.
+/// Returns the distance of estimated starts from the true one; for a single one, this is its error.
 fn crps(starts: &[Seconds], waited: f64) -> Option<f64> {
     let mean = |all: Vec<f64>| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     let error = mean(starts.iter().map(|start| (start.0 - waited).abs()).collect())?;

@@ -1,4 +1,4 @@
-//! How right the model is on real submissions: errors and coverage beside Slurm's own estimates.
+//! Accuracy of the model on real submissions: errors and coverage, compared with Slurm's own estimates.
 
 use crate::foretold::{Row, errors, rows};
 use crate::submissions::{file, read};

@@ -8,12 +8,12 @@ use crate::world::{Trial, World};
 
 /// Speed of one GPU of each type, relative to the first.
 const SPEEDS: [f64; 3] = [1.0, 0.6, 0.25];
-/// What is left of the speed of each GPU when their number doubles.
+/// Fraction of each GPU's speed that remains when their number doubles.
 const SCALING: f64 = 0.95;
 const DECISIONS: usize = 36;
 const SAMPLES: usize = 40;
 
-/// What became of one decision: seconds to the end.
+/// The result of a decision: seconds to the end.
 struct Outcome {
     best: f64,
     model: f64,
@@ -22,11 +22,11 @@ struct Outcome {
     fastest: f64,
     fixed: f64,
     is_free: bool,
-    /// Whether what is free can be taken at once, and is not kept for others.
+    /// Whether free GPUs can be used at once and are not reserved for others.
     is_had: bool,
 }
 
-/// Prints what became of decisions at three loads, in worlds of the seeds after `first`.
+/// Prints the results of decisions at three loads, in worlds of the seeds after `first`.
 pub fn main(first: u64) {
     println!(
         "| load | decisions | best possible | model | race of 3 | free now, else the fastest | 4 a100 | fastest | model / best | race / best |"
@@ -82,7 +82,7 @@ fn decisions(seed: u64, load: f64) -> Vec<Outcome> {
     list
 }
 
-/// Returns the requests for so many hours of work on one GPU of the fastest type.
+/// Returns the requests for this number of hours of work on one GPU of the fastest type.
 pub fn trials(hours: f64) -> Vec<Trial> {
     let mut list = Vec::new();
     for (gpu_type, type_speed) in SPEEDS.into_iter().enumerate() {

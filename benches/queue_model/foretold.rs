@@ -1,20 +1,20 @@
-//! What the model foretells of real submissions, and how far that is from what became of them.
+//! The model's estimates for real submissions, and their errors.
 
 use hsched_queue::{Estimate, Question, Start, forecast};
 
 use super::submissions::{Submission, time};
 
-/// Seconds by which a start may miss the interval: even a start at once takes some.
+/// Seconds by which a start may miss the interval, because even an immediate start takes some time.
 const TOLERANCE: f64 = 150.0;
 const HOUR: f64 = 3600.0;
 
-/// A submission that started, and what was foretold.
+/// A submission that started, and its estimate.
 pub struct Row {
     pub gpus: u32,
     pub waited: f64,
     pub at_limits: f64,
     pub start: Estimate,
-    /// What Slurm's own estimates said.
+    /// Slurm's own estimates.
     pub testonly: Option<f64>,
     pub squeue: Option<f64>,
 }
@@ -26,7 +26,7 @@ impl Row {
     }
 }
 
-/// Foretells those of the submissions that started.
+/// Estimates the starts of submissions that started.
 pub fn rows(all: &[Submission], samples: usize) -> Vec<Row> {
     let row = |(number, submission): (usize, &Submission)| {
         let (snapshot, requests) = (submission.snapshot(&all[..number]), [submission.request()]);
@@ -48,7 +48,7 @@ pub fn rows(all: &[Submission], samples: usize) -> Vec<Row> {
     all.iter().enumerate().filter_map(row).collect()
 }
 
-/// Returns the mean and the median error in hours of what is known, with the number.
+/// Returns the mean and the median of the known errors in hours, and their number.
 pub fn errors(rows: &[Row], told: impl Fn(&Row) -> Option<f64>) -> (usize, f64, f64) {
     let mut list: Vec<f64> =
         rows.iter().filter_map(|row| Some((told(row)? - row.waited).abs() / HOUR)).collect();

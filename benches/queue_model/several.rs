@@ -15,7 +15,8 @@ const SAMPLES: usize = 24;
 /// Requests of each job that are looked at together.
 const MOST: usize = 8;
 
-/// Prints the mean time to the end of so many jobs that are submitted at once, at three loads, in worlds of the seeds after `first`.
+/// Prints the mean time to the end of this number of jobs that are submitted at once, at three loads, in worlds of the
+/// seeds after `first`.
 pub fn main(first: u64) {
     println!(
         "| jobs | load | decisions | each alone | each beside those before | together | together / beside |"
@@ -72,7 +73,7 @@ fn alone(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     options.iter().map(|option| ranked(&snapshot, option)[0]).collect()
 }
 
-/// As `watch --queue` does: each job finds in the queue what the jobs before it are likely to ask for.
+/// Like `watch --queue`: the queue of each job contains the likely requests of the jobs before it.
 fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let mut snapshot = world.snapshot();
     let mut chosen = Vec::new();

@@ -1,4 +1,4 @@
-//! How long a question takes by the size of the queue, and how far requests that are tried together are from each alone.
+//! Time of an estimate by the size of the queue, and the difference between requests simulated together and alone.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::made_up;
 /// Nodes, waiting jobs and futures of each row.
 const SIZES: [(usize, usize, usize); 4] = [(8, 50, 60), (50, 500, 60), (200, 2000, 60), (2000, 20_000, 10)];
 
-/// Prints the time of 24 requests, at limits and in as many futures as are named, and what it takes of processors and memory.
+/// Prints the time of 24 requests, at limits and in the given number of futures, with CPU time and memory.
 pub fn main() {
     println!(
         "| nodes | waiting | at limits | futures of the best | time | processor time | most memory so far |"
@@ -38,7 +38,7 @@ pub fn main() {
     beside_each_other();
 }
 
-/// Prints how much the starts of requests that are tried together differ from those of each alone, in the same futures.
+/// Prints how much the starts of requests simulated together differ from those of each alone, in the same futures.
 fn beside_each_other() {
     let (snapshot, requests) = (made_up::snapshot(200, 2000, 2), made_up::requests());
     let together = starts(&snapshot, &requests);
@@ -69,7 +69,7 @@ fn starts(snapshot: &Snapshot, requests: &[Request]) -> Vec<Vec<f64>> {
     forecast(&question, &|| false).iter().map(known).collect()
 }
 
-/// Returns what all threads of this process have taken of processors, in seconds.
+/// Returns the CPU time of all threads of this process, in seconds.
 fn processor_seconds() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").expect("Linux");
     let after_name = text.rsplit(')').next().expect("a line");

@@ -1,4 +1,4 @@
-//! Real submissions to a saturated queue, with the queue before each and what became of them, as snapshots and requests.
+//! Real submissions to a saturated queue, with the queue before each and their outcomes, as snapshots and requests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use hsched_queue::{
 };
 use serde::Deserialize;
 
-/// One submission as it was recorded.
+/// A recorded submission.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Submission {
     /// The GPU type.
@@ -22,11 +22,11 @@ pub struct Submission {
     pub nice: u32,
     /// True minutes.
     pub run: f64,
-    /// When the question was asked, in Unix seconds.
+    /// Time of the query, in Unix seconds.
     pub at: f64,
     /// The start by `sbatch --test-only`.
     pub testonly: Option<f64>,
-    /// The start by `squeue --start`, asked later.
+    /// The start by a later `squeue --start`.
     pub squeue: Option<String>,
     pub snap: Vec<String>,
     pub waited_s: Option<f64>,

@@ -80,7 +80,7 @@ impl Trial {
 }
 
 impl World {
-    /// Returns a cluster whose GPUs of each type get so much work for so many days, after a week of it.
+    /// Returns a cluster whose GPUs of each type get this much work for this number of days, after a week of it.
     pub fn new(seed: u64, load: f64, days: f64) -> Self {
         let mut random = Random::new(seed);
         let mut coming = Vec::new();
@@ -278,7 +278,7 @@ impl World {
         Some((nodes[..job.nodes].iter().map(|(_, node)| *node).collect(), from))
     }
 
-    /// Returns what Slurm would show of it.
+    /// Returns the queue that Slurm would show.
     pub fn snapshot(&self) -> Snapshot {
         let nodes: Vec<Value> = NODES
             .iter()

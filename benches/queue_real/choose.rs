@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::record::{Ended, Order, Site};
 
-/// Speeds by the order of the types' names, and what is left of each GPU's speed when their number doubles.
+/// Speeds in the order of the types' names, and the fraction of each GPU's speed that remains when their number
+/// doubles.
 const SPEEDS: [(&str, f64); 3] = [("a100", 1.0), ("v100", 0.6), ("t4", 0.25)];
 const SCALING: f64 = 0.95;
 /// The work of each job, in hours of one GPU of the fastest type.
@@ -38,7 +39,7 @@ struct Chosen {
     ended: Option<f64>,
 }
 
-/// Submits so many jobs by each policy, so far apart on average, and writes down when each was done.
+/// Submits this number of jobs by each policy, at this mean interval, and records the end of each.
 pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Path) {
     let mut site = Site::of(cluster);
     let mut jobs: Vec<Chosen> = Vec::new();
@@ -167,7 +168,7 @@ fn fixed(_: &Site, _: &Snapshot, options: &[Request]) -> Option<usize> {
     options.iter().position(|option| gpus(option) == "4 a100")
 }
 
-/// The fastest of what is free, else the fastest.
+/// The fastest free type, or else the fastest type.
 fn free_now(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
     let free = |node: &hsched_queue::QueueNode, gpu_type: &GpuType| {
         let all: u32 =

@@ -16,7 +16,7 @@ const SHORT: u32 = 180;
 /// Draws one request after another.
 pub struct Draw(Pcg64Mcg);
 
-/// What is asked for, for how many minutes, and how many of them are used.
+/// The request, its limit in minutes, and the minutes that are used.
 pub struct DrawnRequest {
     pub asks: Asks,
     pub partition: String,
@@ -43,7 +43,7 @@ impl Draw {
             let (nodes, most) = types.entry(&stock.gpu_type).or_default();
             (*nodes, *most) = (*nodes + 1, stock.count.max(*most));
         }
-        // As often as there are nodes of the type.
+        // As often as the type has nodes.
         let types: Vec<(&GpuType, (u32, u32))> =
             types.into_iter().flat_map(|entry| vec![entry; entry.1.0 as usize]).collect();
         let (gpu_type, (nodes, most)) = self.pick(&types);

@@ -1,6 +1,6 @@
-//! How well starts are foretold on a real Slurm: `record` submits to a running development cluster and keeps the queue before each
-//! submission and what became of it; `score` foretells each start from that queue and compares; `choose` lets four policies choose
-//! requests for equal jobs and says how soon these are done.
+//! Accuracy of start estimates on a real Slurm: `record` submits to a running development cluster and keeps the queue
+//! before each submission and its outcome; `score` estimates each start from that queue and compares; `choose` lets
+//! four policies choose requests for equal jobs and says how soon these are done.
 //!
 //! `slurm/measure-starts` and `slurm/measure-choice` run them. Forecasts are made afterwards, so that one recording serves every version of the model.
 

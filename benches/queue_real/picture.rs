@@ -1,11 +1,11 @@
-//! Foretold against true waits as a picture: a point for each start, a line for its interval, both axes logarithmic.
+//! Estimated against true waits as a chart: a point for each start, a line for its interval, both axes logarithmic.
 
 use std::fmt::Write as _;
 
 /// Sides of the square and its margin.
 const SIDE: f64 = 520.0;
 const MARGIN: f64 = 56.0;
-/// What the axes show, in minutes: shorter waits stand at the edge.
+/// Range of the axes, in minutes; shorter waits are at the edge.
 const FROM: f64 = 5.0;
 const TO: f64 = 6000.0;
 const MARKS: [(f64, &str); 6] =
@@ -74,7 +74,7 @@ pub fn svg(points: &[Point]) -> String {
     text
 }
 
-/// Returns the place of a wait from 0 to the side of the square.
+/// Returns the position of a wait, from 0 to the side of the square.
 fn place(seconds: f64) -> f64 {
     SIDE * ((seconds / 60.0).clamp(FROM, TO) / FROM).ln() / (TO / FROM).ln()
 }

@@ -1,4 +1,4 @@
-//! Submits to a running cluster and writes down the queue before each submission, and what became of it.
+//! Submits to a running cluster and records the queue before each submission, and its outcome.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,7 +15,7 @@ use crate::Submission;
 use crate::clock::ClusterClock;
 use crate::draw::{Draw, DrawnRequest};
 
-/// How often the history is asked for, in seconds of the cluster's clock.
+/// Interval between queries of the history, in seconds of the cluster's clock.
 const HISTORY: f64 = 4.0 * 3600.0;
 /// How often it is looked whether the last have started.
 const LOOK: f64 = 1800.0;
@@ -173,7 +173,7 @@ impl Site {
         let mut seen = snapshot(texts, QueueLook { at: Time(at), user: &self.user }).expect("a snapshot");
         self.growth = seen.scheduling.priority_per_hour.or(self.growth);
         seen.scheduling.priority_per_hour = self.growth;
-        // The load begins with many jobs at once, which is no habit of anybody's.
+        // The load starts with many jobs at once, which is not typical of any user.
         seen.history_since = seen.history_since.map(|since| Time(since.0 + 3600.0));
         if at - self.earlier.0 > 3600.0 {
             self.earlier = (at, squeue);
@@ -181,7 +181,7 @@ impl Site {
         seen
     }
 
-    /// Asks `--test-only`, and submits; `None` where Slurm refuses.
+    /// Runs `--test-only`, and submits; `None` if Slurm refuses.
     fn submit(&self, drawn: DrawnRequest, seen: Snapshot) -> Option<Submission> {
         let order = Order {
             asks: &drawn.asks,
@@ -238,7 +238,7 @@ impl Site {
         self.accounted(since, "JobIDRaw,End").lines().filter_map(ended).collect()
     }
 
-    /// Returns what the accounting says of our jobs since a moment.
+    /// Returns the accounting records of our jobs since a given time.
     fn accounted(&self, since: f64, what: &str) -> String {
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
         let [from, until] = [since - 3600.0, self.clock.now() + 86400.0]

@@ -1,4 +1,4 @@
-//! Foretells recorded starts from the queue before each, and says how well that went.
+//! Estimates recorded starts from the queue before each, and scores the estimates.
 
 use std::fs;
 
@@ -10,13 +10,14 @@ use hsched_queue::{
 use crate::Submission;
 use crate::picture::{Point, svg};
 
-/// A start comes so much earlier or later by itself: the submission after the look, and what Slurm takes.
+/// A start may be earlier or later by this time anyway, because of the submission after the look and Slurm's own
+/// delays.
 const TOLERANCE: f64 = 150.0;
 /// What counts as waiting.
 const WAITED: f64 = 600.0;
 const SAMPLES: usize = 60;
 
-/// A start that was foretold, in seconds after the look.
+/// An estimated start, in seconds after the look.
 struct ScoredStart {
     gpus: u32,
     waited: f64,
@@ -27,7 +28,7 @@ struct ScoredStart {
     /// Which point of the samples it was.
     point: f64,
     starts: Vec<f64>,
-    /// When it was foretold, Unix seconds.
+    /// Time of the estimate, in Unix seconds.
     at: f64,
 }
 
@@ -56,7 +57,7 @@ pub fn score(files: &[&str], each: bool) {
     }
 }
 
-/// Prints foretold against true waits as SVG.
+/// Prints estimated against true waits as SVG.
 pub fn picture(files: &[&str]) {
     let mut points = Vec::new();
     for file in files {
@@ -75,7 +76,7 @@ pub fn picture(files: &[&str]) {
     print!("{}", svg(&points));
 }
 
-/// Prints what was foretold of a start and what came of it.
+/// Prints the estimate of a start and the actual start.
 fn one(submission: &Submission, told: &ScoredStart) {
     let [low, median, high] =
         [told.estimate.low, told.estimate.median, told.estimate.high].map(|wait| wait.0 / 3600.0);

@@ -1,4 +1,4 @@
-"""A training in the manner of torchvision's main.py: epochs of training and validation, and a schedule."""
+"""A training program in the style of torchvision's main.py: epochs of training and validation, and a schedule."""
 
 import argparse
 

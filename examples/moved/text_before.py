@@ -1,4 +1,4 @@
-"""A training in the manner of nanoGPT: windows of one text, gradient accumulation, a rate for each iteration."""
+"""A training program in the style of nanoGPT: windows of one text, gradient accumulation, a rate for each iteration."""
 
 import math
 

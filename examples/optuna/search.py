@@ -63,7 +63,7 @@ class Search:
                 return
 
     def fill(self):
-        """Asks for more trials, as many as may run at a time."""
+        """Adds more trials, up to the number that may run at a time."""
         while len(self.trials) < self.arguments.parallel and len(self.study.trials) < self.arguments.trials:
             trial = self.study.ask()
             parameters = {"lr": trial.suggest_float("lr", 1e-3, 1.0, log=True), "seed": trial.suggest_int("seed", 1, 3)}
@@ -81,7 +81,7 @@ class Search:
             sys.exit("hsched refused trial {}: {}".format(number, answer["message"]))
 
     def hear(self, trial, epoch, metric, state):
-        """Takes in what hsched tells of a trial."""
+        """Processes a result of a trial."""
         if state == "running":
             asked = self.trials[trial]
             if asked is not None and metric is not None:

@@ -30,7 +30,7 @@ Plan = Dict[str, Any]
 
 
 class Player:
-    """Runs hsched on files of a folder of its own."""
+    """Runs hsched on files in a separate folder."""
 
     def __init__(self, hsched: str, folder: str, seeds: int) -> None:
         self.hsched, self.folder, self.seeds = hsched, Path(folder), seeds
@@ -172,7 +172,7 @@ def fig14(player: Player) -> None:
 
 
 def true_jct(plan: Plan) -> float:
-    """Mean JCT of a plan that was made with wrong speeds."""
+    """Mean JCT of a plan that was computed with wrong speeds."""
     times = []
     for job in plan["jobs"]:
         speeds = dict(zip(TYPES, MODELS[job["name"]][4]))
@@ -239,7 +239,7 @@ def fig17(player: Player) -> None:
 
 
 def fig18(player: Player) -> None:
-    """Gavel's mean JCT in seconds by the GPUs that one job asks for; the others ask for five."""
+    """Gavel's mean JCT in seconds by the number of GPUs that one job requests; the others request five."""
     player.cluster(even(15))
     rows = []
     for job, name in enumerate(itertools.islice(MODELS, 4)):
@@ -252,7 +252,7 @@ def fig18(player: Player) -> None:
 
 
 def best_alpha(player: Player) -> float:
-    """The alpha at which JPS (N = 60) has the least mean JCT on the jobs that are there."""
+    """The alpha at which JPS (N = 60) has the least mean JCT on the present jobs."""
     alphas = [step / 10 for step in range(10)]
     return min(alphas, key=lambda alpha: average(player.jps(60, "--alpha", f"{alpha:.1f}"), "mean_jct_s"))
 

@@ -46,7 +46,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 class Rank:
-    """What the environment says about this rank."""
+    """The environment of this rank."""
 
     def __init__(self, env: Dict[str, str], speeds: Dict[str, Speed]) -> None:
         try:
@@ -57,7 +57,7 @@ class Rank:
             self.run, self.plan = env["HSCHED_RUN"], env["HSCHED_PLAN"]
             self.batch, self.global_batch = int(env["HSCHED_LOCAL_BATCH"]), int(env["HSCHED_GLOBAL_BATCH"])
             self.batches = [int(b) for b in env["HSCHED_BATCHES"].split(",")]
-            # Where hsched says nothing of replicas, each rank is one.
+            # Without replicas, each rank is one.
             self.replica, self.replica_rank = int(env.get("HSCHED_REPLICA", self.rank)), int(env.get("HSCHED_REPLICA_RANK", 0))
             self.epochs, self.epochs_done = int(env["HSCHED_EPOCHS"]), int(env["HSCHED_EPOCHS_DONE"])
             self.checkpoint = os.path.join(env["HSCHED_CHECKPOINT_DIR"], "stand-in.json")
@@ -110,7 +110,7 @@ class Ring:
             peer.settimeout(None)
 
     def _listen(self, mine: Dict[str, Any], deadline: float) -> Optional[str]:
-        """Waits for all ranks; returns what is wrong with them."""
+        """Waits for all ranks; returns their errors."""
         facts = [mine]
         with socket.socket() as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -135,7 +135,7 @@ class Ring:
                     if fact.get("stand-in") != self.me.run:
                         raise ConnectionError("not a rank of this run")
                 except (OSError, ValueError, AttributeError):
-                    peer.close()  # somebody else who tried the port
+                    peer.close()  # another process that tried the port
                     continue
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if fact["rank"] in self.peers or fact["rank"] == 0:
@@ -161,7 +161,7 @@ class Ring:
                 time.sleep(0.05)
 
     def meet(self, stopping: bool) -> bool:
-        """Waits until all ranks are here; returns whether one of them was asked to stop."""
+        """Waits until all ranks have arrived; returns whether one of them was asked to stop."""
         if self.me.rank == 0:
             with selectors.DefaultSelector() as waiting:
                 for rank, peer in self.peers.items():
@@ -178,7 +178,7 @@ class Ring:
 
 
 def check(facts: List[Dict[str, Any]]) -> Optional[str]:
-    """Returns what does not fit in what the ranks know, or None."""
+    """Returns the contradiction between the ranks, or None."""
     if [f["rank"] for f in facts] != list(range(len(facts))):
         return "the ranks are %s, not 0 to %d" % ([f["rank"] for f in facts], len(facts) - 1)
     for key in ("world_size", "global_batch", "batches", "plan", "epochs_done"):
@@ -310,7 +310,7 @@ def train_epoch(me: Rank, ring: Ring, epoch: int, first_step: int, blocks: List[
             return step + 1
     sleep_until(begin)  # the last exchange
     epoch_s = time.monotonic() - began
-    # Rank 0 reports last: its line says that the epoch is done.
+    # Rank 0 reports last, because its line marks the epoch as done.
     if me.rank != 0:
         report(me, epoch, samples, compute_s, epoch_s)
     stopping |= ring.meet(bool(stop))
@@ -334,7 +334,7 @@ def main() -> int:
         return SAVED
     blocks = block_sizes(me, arguments.samples_per_epoch, arguments.steps_per_epoch)
     first_epoch, first_step = load(me)
-    ring.meet(False)  # nobody replaces the checkpoint before all have read it
+    ring.meet(False)  # no rank replaces the checkpoint before all have read it
     for epoch in range(first_epoch, me.epochs + 1):
         if arguments.fail_at_epoch == epoch and me.rank == me.world_size - 1:
             sys.exit("stand-in: rank %d fails in epoch %d, as it was told" % (me.rank, epoch))

@@ -19,7 +19,7 @@ TRAIN = os.path.abspath("examples/sweep/train.py")
 
 
 def search(rule: str, folder: Path) -> List[Dict[str, Any]]:
-    """Runs the search with a stop rule in a folder of its own; returns its runs as `hsched results` has them."""
+    """Runs the search with a stop rule in a separate folder; returns its runs as printed by `hsched results`."""
     text = Path("examples/sweep/search.yaml").read_text(encoding="utf-8")
     text = re.sub("rule: halving", "rule: " + rule, text).replace("examples/sweep/train.py", TRAIN)
     (folder / "search.yaml").write_text(text, encoding="utf-8")

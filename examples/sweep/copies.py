@@ -23,7 +23,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
     parser.add_argument("--step-ms", type=float, default=0.0, help="time to sleep in every step, for GPUs that are not there")
-    parser.add_argument("--slow", action="append", default=[], metavar="TYPE=FACTOR", help="a GPU type that sleeps so many times as long")
+    parser.add_argument("--slow", action="append", default=[], metavar="TYPE=FACTOR", help="a GPU type that sleeps longer by this factor")
     return parser.parse_args()
 
 

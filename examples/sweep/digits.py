@@ -17,7 +17,7 @@ Picture = List[float]
 
 
 def draw(samples: int, seed: int, noise: float = 0.25) -> List[Tuple[Picture, int]]:
-    """Returns pictures with what they show: glyphs at random places, fainter or darker, in noise."""
+    """Returns pictures with their digits: glyphs at random positions, fainter or darker, in noise."""
     rows = [line.split() for line in GLYPHS.split("\n") if line]
     dice = random.Random(seed)
     pictures = []

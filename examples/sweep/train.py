@@ -42,7 +42,7 @@ class Network:
             [[dice.gauss(0, size ** -0.5) for _ in range(size)] + [0.0] for _ in range(outputs)] for size, outputs in sizes]
 
     def forward(self, picture: Picture) -> Tuple[List[float], List[float]]:
-        """Returns what the hidden layer says, with the constant 1, and the probability of each digit."""
+        """Returns the output of the hidden layer, with the constant 1, and the probability of each digit."""
         first, last = self.layers
         pixels = picture + [1.0]
         hidden = [math.tanh(sum(map(mul, row, pixels))) for row in first] + [1.0]
@@ -71,7 +71,7 @@ class Network:
 
 
 def train_plainly(me: Any, arguments: argparse.Namespace) -> None:
-    """Trains without torch: what a program has to do by itself to be stopped, continued and measured."""
+    """Trains without torch; shows what a program must do to be stopped, resumed and measured."""
     if me.world_size > 1:
         sys.exit("without torch this program trains on one device: write max_gpus: 1 in the job file")
     sampler = hsched_ddp.BatchSampler(len(TRAINING), me, seed=arguments.seed)

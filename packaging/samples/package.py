@@ -1,9 +1,9 @@
-# A recipe for Spack: put it at REPOSITORY/packages/hsched/package.py, with the address and checksum of your tarball.
+# A recipe for Spack: save it as REPOSITORY/packages/hsched/package.py, with the URL and checksum of your tarball.
 from spack.package import *
 
 
 class Hsched(CargoPackage):
-    """Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm."""
+    """Plans deep-learning jobs on GPUs of different types and runs them on Slurm."""
 
     git = "file:///path/to/hsched"  # a clone that your build nodes can read
 

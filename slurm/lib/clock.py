@@ -1,6 +1,6 @@
 """Frees the lock of a fast cluster's clock when it is stuck.
 
-Every program that goes by the clock takes the lock for some microseconds as it starts. It is a semaphore, which
+Every program with this clock takes the lock for some microseconds when it starts. It is a semaphore, which
 the kernel does not give back: a program that is killed at that moment keeps it, and every later one waits for ever.
 
 usage: clock.py SEMAPHORE

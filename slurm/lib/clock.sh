@@ -5,7 +5,7 @@
 # memory when a program dies with it. Jobs do not inherit the clock.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
-# Starts the clock; its child writes what a program needs to go by it to DIR/etc/clock.
+# Starts the clock; its child writes the variables of the clock for programs to DIR/etc/clock.
 start_clock() {
   rm -f "$DIR/etc/clock"
   # shellcheck disable=SC2016 # the inner shell expands these
@@ -18,13 +18,13 @@ start_clock() {
 
 clock_is_shared() { [[ -s $DIR/etc/clock ]]; }
 
-# Sets CLOCK to the variables that make a program go by the cluster's clock; empty where that is the machine's.
+# Sets CLOCK to the variables that make a program go by the cluster's clock; empty if that is the machine's clock.
 read_clock() {
   CLOCK=()
   [[ $SPEED == 1 ]] || mapfile -t CLOCK <"$DIR/etc/clock"
 }
 
-# Says so when the clock's lock had to be freed.
+# Prints a message if the clock's lock had to be freed.
 tell_freed_locks() {
   local count
   [[ -s $DIR/log/clock.out ]] || return 0
@@ -32,7 +32,7 @@ tell_freed_locks() {
   say "programs that were killed or stopped held the clock's lock; it was freed ($count): $DIR/log/clock.out"
 }
 
-# Removes what a clock that was killed leaves in shared memory.
+# Removes the shared memory of a killed clock.
 remove_clock() {
   local variable name
   [[ -s $DIR/etc/clock ]] || return 0
@@ -43,7 +43,7 @@ remove_clock() {
 }
 
 # What a clock that runs fast needs beside the common settings: an answer that takes a second of ours takes minutes of
-# the cluster's. Ended jobs stay visible for eight minutes of ours where no database has them.
+# the cluster's. Without a database, ended jobs stay visible for eight minutes of real time.
 fast_settings() {
   cat <<END
 SchedulerParameters=bf_interval=120,bf_max_time=3600,bf_continue,bf_window=5760,bf_resolution=60,bf_max_job_test=2000,default_queue_depth=1000

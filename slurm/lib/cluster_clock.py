@@ -12,7 +12,7 @@ class Clock:
             self.variables = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
         self.speed = float(self.variables["FAKETIME"].split("x")[1])
         self.variables["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
-        # Other users go by the clock, too: without its memory, each of their programs would begin a clock of its own.
+        # Other users also use the clock; without its memory, each of their programs would start its own clock.
         semaphore, memory = self.variables["FAKETIME_SHARED"].split()
         for name in (f"sem.{semaphore.removeprefix('/')}", memory.removeprefix("/")):
             os.chmod(f"/dev/shm/{name}", 0o666)

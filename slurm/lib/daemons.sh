@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Starts the daemons one by one, waits until they answer, and says what is up.
+# Starts the daemons one by one, waits until they answer, and prints their states.
 
 # Prints every daemon that this cluster should have, in the order of starting.
 expected_daemons() {
@@ -12,7 +12,7 @@ expected_daemons() {
   for node in "${NODE_NAMES[@]}"; do printf 'slurmd-%s\n' "$node"; done
 }
 
-# Starts what is missing, and returns when every node is usable.
+# Starts missing daemons, and returns when every node is usable.
 start_missing_daemons() {
   local daemon
   for daemon in $(expected_daemons); do
@@ -72,7 +72,7 @@ wait_for() {
   done
 }
 
-# Ends the program with the tail of what daemon $2 said.
+# Ends the program with the last output of daemon $2.
 give_up() {
   local log=$DIR/log/$2.out
   [[ -s $log ]] || log=$DIR/log/$2.log
@@ -129,7 +129,7 @@ start_slurmctld() {
   local node pid
   start_slurm_daemon slurmctld slurmctld -D
   wait_for slurmctld_listens slurmctld 10
-  # A new controller asks the nodes only after five seconds; a slurmd that gets HUP registers at once.
+  # A new controller contacts the nodes only after five seconds; a slurmd that gets HUP registers at once.
   for node in "${NODE_NAMES[@]}"; do
     if pid=$(daemon_pid "slurmd-$node"); then kill -HUP "$pid"; fi
   done
@@ -154,7 +154,7 @@ cluster_usable() {
   ((listening == ${#NODE_NAMES[@]})) && nodes_ready
 }
 
-# Succeeds when every node is ready for jobs. A node that somebody drained or set down by hand counts as ready.
+# Succeeds when every node is ready for jobs. A node that was drained or set down by hand counts as ready.
 nodes_ready() {
   local node state reason ready=0
   while IFS='|' read -r node state reason; do

@@ -19,7 +19,7 @@ resolve_directory() {
   [[ ! -d $DIR || -O $DIR ]] || fail "$DIR belongs to somebody else"
 }
 
-# Takes the lock that serialises up and down on one directory; the file lies beside it, as DIR itself is removed.
+# Takes the lock that serialises up and down on one directory; the file is beside it, because DIR itself is removed.
 lock_directory() {
   mkdir -p "$(dirname "$DIR")"
   while true; do
@@ -32,7 +32,7 @@ lock_directory() {
   LOCKED=yes
 }
 
-# Gives the lock back and removes its file: who waits for it sees that and makes a new one.
+# Releases the lock and removes its file; a waiting process notices that and creates a new one.
 unlock_directory() {
   [[ $LOCKED == yes ]] || return 0
   rm -f "$DIR.lock"
@@ -55,7 +55,7 @@ claim_directory() {
   chmod 755 "$DIR"
 }
 
-# Removes the directory, but for the logs when $1 is "keep".
+# Removes the directory, except the logs if $1 is "keep".
 remove_directory() {
   [[ -e $DIR/.dev-cluster ]] || return 0
   if [[ $1 == keep ]]; then
@@ -75,7 +75,7 @@ remember_options() {
     "$PORT" "$AUTH" "$ACCOUNTING" "$LIMITS" "$TIMEOUTS" "$SPEED" "$SLURM" "$VERSION" >"$DIR/etc/options"
 }
 
-# Sets the options and the node arrays to what the cluster was started with.
+# Sets the options and the node arrays to those with which the cluster was started.
 recall_options() {
   read -r PORT AUTH ACCOUNTING LIMITS TIMEOUTS SPEED SLURM VERSION <"$DIR/etc/options"
   SLURM=${SLURM:-system}
@@ -129,7 +129,7 @@ listening_ports() {
 # Prints the address that Slurm's programs find for this host.
 host_address() { "$@" getent ahostsv4 "$(uname -n)" | awk '{ print $1; exit }' || true; }
 
-# Sets HOST_VIEW to the command in front of a daemon that gives it a host name on 127.0.0.1; empty where it has one.
+# Sets HOST_VIEW to the command in front of a daemon that gives it a host name on 127.0.0.1; empty if it has one.
 #
 # srun listens on the host name's address only, and the nodes call it on 127.0.0.1. Where the two differ, the daemons
 # and with them all jobs get a private mount namespace with their own /etc/hosts. A root has its own anyway.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Installs what the cluster needs, without starting or enabling any service of the host.
+# Installs the packages of the cluster, without starting or enabling any service of the host.
 
 readonly POLICY=/usr/sbin/policy-rc.d
 
@@ -69,7 +69,7 @@ enabled_services() {
   done
 }
 
-# Takes back what the packages enabled; the services in $1 were enabled before and stay so.
+# Disables the services that the packages enabled; the services in $1 were enabled before and stay enabled.
 disable_services_but() {
   local service
   for service in $(comm -13 <(sort <<<"$1") <(enabled_services | sort)); do

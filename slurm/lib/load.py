@@ -1,4 +1,4 @@
-"""Submits what other people would: jobs of several users, at random moments, until the cluster is as busy as asked for.
+"""Submits jobs as other users would: of several users, at random times, until the cluster is as busy as requested.
 
 usage: load.py SPEED SEED LOAD BACKLOG HOURS ACCOUNTS   (`dev-cluster load` calls it; HOURS 0: until it is stopped)
 
@@ -13,7 +13,7 @@ import sys
 import time
 
 ACCOUNTS = {"astro": 50, "bio": 30, "chem": 20}  # and their shares
-# Users that every Debian has; root submits as each of them, anybody else as himself alone.
+# Users that exist on every Debian; root submits as each of them, other users only as themselves.
 USERS = ["daemon", "bin", "games", "man", "lp", "mail", "news", "uucp"]
 LIMITS = [(60, 30), (180, 30), (720, 30), (1440, 10)]  # minutes, and how often
 COUNTS = [(1, 50), (2, 25), (4, 20), (8, 5)]
@@ -93,7 +93,7 @@ def draw(rng, users, types, popularity):
 
 
 def submit(user, options, runs, speed):
-    """Submits as the user; says why where Slurm refuses, and tries again where it is busy."""
+    """Submits as the user; prints the reason if Slurm refuses, and tries again if it is busy."""
     command = ["sbatch", "--parsable", "-J", "load", "-D", "/tmp", "-o", "/dev/null", *options, "--wrap", f"sleep {runs * 60 / speed:.3f}"]
     as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     for attempt in range(MOST_RETRIES):
@@ -121,7 +121,7 @@ def main():
     popularity = {name: rng.uniform(0.85, 1.15) for name in types}
     if accounts == "yes":
         open_accounts(users)
-    # The mean gap follows from what a job takes on average and from what the cluster has.
+    # The mean gap follows from the mean work of a job and the size of the cluster.
     sample = random.Random(0)
     mean = sum(draw(sample, users, types, popularity)[3] for _ in range(4000)) / 4000
     gpus = sum(kind["gpus"] * len(kind["nodes"]) for kind in types.values())

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Other people's jobs on the running cluster, and programs that go by its clock.
+# Jobs of other users on the running cluster, and programs that use its clock.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
 # Submits until it is stopped, or for --hours of the cluster's clock; `down` ends it, too.
@@ -9,7 +9,7 @@ run_load() {
     "$SPEED" "${SEED:-1}" "${LOAD:-0.95}" "${BACKLOG:-60}" "${HOURS:-0}" "$ACCOUNTING"
 }
 
-# Runs the command $@ by the cluster's clock. What it measures without a date (time limits) stays real.
+# Runs the command $@ by the cluster's clock. Durations without a date (time limits) stay real.
 run_by_clock() {
   [[ $SPEED == 1 || -n $(daemon_pid clock || true) ]] || fail "the clock of $DIR has stopped: dev-cluster down, then up"
   read_clock

@@ -1,4 +1,4 @@
-"""Looks at a running cluster each hour of its clock, submits, and compares what `hsched when` foretold with what became of it.
+"""Reads the queue of a running cluster each hour of its clock, submits jobs, and compares the estimates of `hsched when` with the actual starts.
 
 usage: measure-looks.py record CLUSTER_DIR OUT_FILE HOURS SEED HSCHED
        measure-looks.py table OUT_FILE...
@@ -69,7 +69,7 @@ class Recorder:
             os.chown(f"{folder}/{name}", pwd.getpwnam(name).pw_uid, -1)
 
     def look(self, name, path):
-        """Returns what a user is told of the jobs in a file, and what was learnt by then."""
+        """Returns the estimates for a user's jobs in a file, and the state of learning by then."""
         home = f"{self.folder}/{name}"
         environment = {"PATH": os.environ["PATH"], "SLURM_CONF": os.environ["SLURM_CONF"], "HOME": home, "TZ": "UTC",
                        "HSCHED_STATE_DIR": f"{home}/state", **self.clock.variables}
@@ -148,7 +148,7 @@ def write(out, jobs):
 
 
 def table(paths):
-    """Prints by user and method what was foretold of the second half of the jobs."""
+    """Prints the estimates for the second half of the jobs, by user and method."""
     jobs = []
     for path in paths:
         with open(path, encoding="utf-8") as file:

@@ -28,7 +28,7 @@ COUNTS = [(1, 45), (2, 25), (4, 24), (8, 6)]
 LIMITS = [(8, 1), (12, 2), (24, 4), (48, 1)]  # hours: what people write to be safe
 GAP = 2400  # seconds between pairs, on average
 LOOK = 1800
-CUT = 4  # a run that is cut counts as so many original waits
+CUT = 4  # a run that reaches its limit counts as this many original waits
 
 
 def pick(rng, weighted):
@@ -175,7 +175,7 @@ def write(out, pairs):
 
 
 def table(paths):
-    """Prints the mean time to start of scripts as written and as changed, by what was changed."""
+    """Prints the mean time to the start of original and changed scripts, by kind of change."""
     pairs = []
     for path in paths:
         with open(path, encoding="utf-8") as file:

@@ -5,7 +5,7 @@
 # Sets node $1 down, as an administrator does: Slurm ends its jobs, and it stays down until `node up`.
 node_down() { scontrol update nodename="$1" state=down reason=dev-cluster; }
 
-# Brings node $1 back, whatever was done to it, and returns when it takes jobs.
+# Brings node $1 back from any state, and returns when it accepts jobs.
 node_up() {
   local pid
   # Before the slurmd registers: a node that is resumed later waits for the controller's next question.
@@ -28,7 +28,7 @@ node_kill() {
   for ((round = 0; round < 40; round++)); do
     pids=$(node_processes "$1")
     [[ -n $pids ]] || break
-    # All stand still before the first dies, so that none lives to tell of it.
+    # All are stopped before the first one is killed, so that none can react.
     signal_all STOP "$pids"
     signal_all KILL "$pids"
     sleep 0.02

@@ -6,7 +6,7 @@
 
 readonly MARKER=HSCHED_DEV_CLUSTER_OF
 
-# Prints "STATE START" of the process $1; fails when there is none.
+# Prints "STATE START" of the process $1; fails if there is none.
 process_stat() {
   local text
   { read -r text <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -15,7 +15,7 @@ process_stat() {
   printf '%s %s\n' "${fields[0]}" "${fields[19]}"
 }
 
-# Writes down that daemon $1 is process $2.
+# Records that daemon $1 is process $2.
 remember_process() {
   local state start
   read -r state start <<<"$(process_stat "$2")" || true

@@ -1,4 +1,4 @@
-"""Submits to a running cluster with limits, and writes down the queue before each submission and what became of it.
+"""Submits to a running cluster with limits, and records the queue before each submission and its outcome.
 
 usage: record-limits.py limits SEED                         (sets limits, drawn by chance, before others submit)
        record-limits.py record CLUSTER_DIR OUT_DIR COUNT SEED HSCHED
@@ -21,12 +21,12 @@ import typing
 
 from cluster_clock import Clock
 
-# Who submits what is recorded, and in which accounts.
+# The users of the recorded submissions, and their accounts.
 USERS = {"proxy": ["astro", "bio"], "backup": ["bio", "chem"], "list": ["astro", "chem"]}
 COUNTS = [(1, 45), (2, 25), (4, 24), (8, 6)]
 MINUTES = [(60, 3), (180, 3), (480, 3), (1200, 1)]
 GAP = 700  # seconds between submissions, on average
-# A job alone within these is below every limit that is drawn.
+# A single job within these bounds is below every drawn limit.
 MOST_GPU_MINUTES = 3600
 MOST_SHORT_GPUS = 4
 # Two that a limit never allows: more GPU-minutes than chem may have, more GPUs than pshort gives. By how many come before.
@@ -61,12 +61,12 @@ def as_user(user):
 
 
 def ask(user, *command):
-    """Returns what a command prints for a user."""
+    """Returns the output of a command for a user."""
     return subprocess.run(command, capture_output=True, text=True, check=True, **as_user(user)).stdout
 
 
 def site():
-    """Returns what an ordinary user is shown of the cluster."""
+    """Returns the cluster as shown to an ordinary user."""
     user = next(iter(USERS))
     config = ask(user, "scontrol", "show", "config")
     return {"assoc": ask(user, "sacctmgr", "-nP", "show", "assoc", "tree", f"format={ASSOC}"), "assoc_format": f"format={ASSOC}",
@@ -76,7 +76,7 @@ def site():
 
 
 class Request(typing.NamedTuple):
-    """What is submitted; `per_node` GPUs on each of its nodes."""
+    """A submission, with `per_node` GPUs on each of its nodes."""
 
     user: str
     account: str
@@ -158,7 +158,7 @@ def gpu_types():
 
 
 class Recorder:
-    """Submits, and keeps what is seen."""
+    """Submits, and stores the observations."""
 
     def __init__(self, cluster, seed, hsched, scratch):
         self.clock, self.hsched, self.scratch = Clock(cluster), hsched, scratch
@@ -169,7 +169,7 @@ class Recorder:
             os.chown(f"{scratch}/{user}", pwd.getpwnam(user).pw_uid, -1)
 
     def submit(self):
-        """Takes the queue, asks `--test-only`, and submits."""
+        """Records the queue, runs `--test-only`, and submits."""
         number = len(self.submissions)
         request = draw(self.rng, self.types, number)
         run_s = request.minutes * 60 * self.rng.uniform(0.02, 0.4)
@@ -194,7 +194,7 @@ class Recorder:
             "test_only": unix(start.group(1)) if start else None, "test_only_text": test.stderr.strip()})
 
     def look(self, request, path):
-        """Begins `hsched when` by the cluster's clock as the user; it saves the queue first."""
+        """Starts `hsched when` with the cluster's clock as the user; it saves the queue first."""
         with open(f"{path}.yaml", "w", encoding="utf-8") as file:
             file.write(request.yaml)
         environment = {"PATH": os.environ["PATH"], "SLURM_CONF": os.environ["SLURM_CONF"], "HOME": os.path.dirname(path),

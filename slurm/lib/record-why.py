@@ -50,7 +50,7 @@ class Job:
 
 @dataclasses.dataclass
 class Case:
-    """What is set up, the job that is asked about, and what `why` has to say."""
+    """The set-up, the job to explain, and the expected output of `why`."""
 
     name: str
     kind: str
@@ -143,7 +143,7 @@ class Side:
         return lines
 
     def submit(self, job, number):
-        """Submits a job from a script of its own; returns its id."""
+        """Submits a job from a separate script; returns its id."""
         user = self.other if job.other else self.user
         options = [f"--account={self.account}", f"--partition={self.partition}", f"--time={job.limit}", f"--gres=gpu:v100:{job.gpus}",
                    "--output=/dev/null", "--chdir=/tmp", f"--job-name={self.account}-{number}"]
@@ -207,7 +207,7 @@ class Side:
                               cwd="/tmp", **self.bench.recorder.as_user(self.user))
 
     def explain(self):
-        """Asks `hsched why`, and keeps its answer."""
+        """Runs `hsched why`, and stores its output."""
         self.shown_reason = self.reason()
         answer = self.hsched(self.job, "--format", "json")
         if answer.returncode != 0:
@@ -242,7 +242,7 @@ class Side:
 
 
 class Bench:
-    """The cluster, and what the cases share."""
+    """The cluster, and shared data of the cases."""
 
     def __init__(self, cluster, scratch, hsched):
         self.recorder = load_recorder()
@@ -365,12 +365,12 @@ def main(cluster, out, hsched, names):
 
 
 def write(out, results):
-    """Writes the table, and what it comes to."""
+    """Writes the table and its summary."""
     followed = [own for own in results if own["step"] != "none"]
     sooner = [own for own in followed if own["advised_min"] is not None
               and (own["alone_min"] is None or own["advised_min"] < own["alone_min"])]
     with open(f"{out}/table.md", "w", encoding="utf-8") as file:
-        file.write("| reason | kind | named rightly | limit, in use | change | left alone, starts after | with the change, after |\n"
+        file.write("| reason | kind | named rightly | limit, in use | change | starts unchanged after | starts changed after |\n"
                    "|---|---|---|---|---|---|---|\n")
         file.writelines(own["line"] + "\n" for own in results)
         file.write(f"\n{sum(own['right'] for own in results)} of {len(results)} named rightly; with a change, {len(sooner)} of "

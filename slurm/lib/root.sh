@@ -5,7 +5,7 @@
 # Debian is `/`, and in it the directories of this machine. Short scripts in DIR/bin run Slurm's commands there.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
-# Marks a root and holds the version of its Slurm; so a program can tell that it runs in one.
+# Marks a root and holds the version of its Slurm; so that a program can find out that it runs in one.
 readonly ROOT_MARKER=HSCHED_DEV_CLUSTER_ROOT ROOT_MARK=etc/hsched-slurm-root NO_ROOT=3 VERSIONS='20.11, 22.05, 24.11, 26.05'
 
 readonly ROOT_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -17,7 +17,7 @@ readonly -a OTHER_PROGRAMS=(slurmctld slurmd slurmdbd munged munge faketime mari
 
 is_rooted() { [[ $SLURM != system ]]; }
 
-# Ends the program: what a root needs is not here.
+# Ends the program, because a requirement of roots is missing.
 lack() { say "Slurm $SLURM: $*"; exit "$NO_ROOT"; }
 
 roots_directory() { printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/hsched"; }
@@ -33,7 +33,7 @@ suite_of() {
   esac
 }
 
-# Makes sure that there is a root of the wanted version, and says so where the archive had another one.
+# Ensures that there is a root of the requested version, and prints a message if the archive had another one.
 require_root() {
   is_rooted || return 0
   ROOT=$(roots_directory)/slurm-$SLURM
@@ -84,7 +84,7 @@ make_root() {
   lack "no root could be made from Debian $suite; all that was said: $log"
 }
 
-# Goes on only with a yes, from the terminal or as an option.
+# Continues only after a confirmation on the terminal or by an option.
 ask_for_root() {
   local size=1.6 answer=''
   [[ $SLURM != 20.11 ]] || size=0.6

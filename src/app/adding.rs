@@ -78,7 +78,8 @@ impl Adding<'_> {
             let queue = queue.map_err(nothing)?;
             return Ok((self.additions(jobs, &queue, &State::default(), BackendKind::Queue)?, By::Add));
         }
-        let lock = (!self.dry_run).then(|| state::root(context).map(|root| StateDir::lock_add(&root)));
+        let tell = || context.note("waiting for another hsched that adds jobs to this state directory");
+        let lock = (!self.dry_run).then(|| state::root(context).map(|root| StateDir::lock_add(&root, tell)));
         let _lock = lock.transpose()?.transpose().map_err(|error| nothing(state::failure(&error)))?;
         let wanted = DeferredChange::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {

@@ -1,4 +1,4 @@
-//! Dynamic shell completion of names: jobs, sweeps, GPU types, settings, accounts.
+//! Dynamic shell completion of names: jobs, sweeps, tags, GPU types, settings, accounts.
 //!
 //! Unreadable sources yield no names, without an error message.
 
@@ -27,6 +27,26 @@ pub(crate) fn jobs() -> ArgValueCandidates {
         let sweeps = jobs.iter().filter_map(|job| Some(job.job.variant.as_ref()?.sweep.clone()));
         let names = jobs.iter().map(|job| job.job.name.to_string()).chain(sweeps);
         Some(names.chain(scripts.iter().map(|script| script.name.to_string())).collect())
+    })
+}
+
+/// Completes jobs, scripts and sweeps that have not ended.
+pub(crate) fn open_jobs() -> ArgValueCandidates {
+    names(|context| {
+        let State { jobs, scripts, .. } = known(context)?;
+        let open: Vec<_> = jobs.iter().filter(|job| !job.phase.is_over()).map(|job| &job.job).collect();
+        let sweeps = open.iter().filter_map(|job| Some(job.variant.as_ref()?.sweep.clone()));
+        let names = open.iter().map(|job| job.name.to_string()).chain(sweeps);
+        let scripts = scripts.iter().filter(|script| !script.is_over());
+        Some(names.chain(scripts.map(|script| script.name.to_string())).collect())
+    })
+}
+
+/// Completes the tags of jobs, including those removed from the state.
+pub(crate) fn tags() -> ArgValueCandidates {
+    names(|context| {
+        let open = known(context)?.jobs.into_iter().flat_map(|job| job.job.tags.clone());
+        Some(past(context)?.runs.into_iter().flat_map(|run| run.tags).chain(open).collect())
     })
 }
 

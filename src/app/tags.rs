@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::app::completions;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::{ErrorId, formats};
@@ -10,7 +11,7 @@ use hsched_model::{ErrorId, formats};
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct TagArgs {
     /// Only jobs with this tag (job key tags); several options mean jobs with any of these tags.
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", add = completions::tags())]
     tags: Vec<String>,
 }
 

@@ -29,7 +29,7 @@ use hsched_model::Job;
 /// run in any directory. If a job of the same name is waiting, failed or was cancelled, the new job replaces it and
 /// resumes after the last reported epoch, unless its `model`, `samples_per_epoch` or `global_batch` changed. If it
 /// completed, the new job starts over. If it is in Slurm's queue, no job is added. Runs of a sweep that wait, run or have
-/// completed with the same values are kept, so a sweep can get more samples while it runs, and failed runs alone run again. While another hsched holds the
+/// completed with the same values are kept, so a sweep can get more samples while it runs, and only failed runs run again. While another hsched holds the
 /// state directory, the command is deferred: `hsched watch` adds the jobs at its next turn.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

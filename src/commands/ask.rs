@@ -24,13 +24,13 @@ use hsched_model::{ErrorId, Job};
 /// Add a run for each set of values that an optimiser chooses
 ///
 /// Reads a line of JSON for each trial from standard input, such as {"trial": 7, "parameters": {"lr": 0.1}}, and adds a run
-/// for it as soon as the line is there: the one job of JOBS with these values, which are filled in as those of a sweep and
-/// named NAME-t7. `hsched watch` or `hsched run` places the runs, and `hsched tell NAME` prints what comes of them.
+/// for it as soon as the line arrives: the only job in JOBS with these values, which are filled in like those of a sweep, under
+/// the name NAME-t7. `hsched watch` or `hsched run` places the runs, and `hsched tell NAME` prints their results.
 ///
 /// Prints a line of JSON for each trial: {"trial": 7, "job": "NAME-t7", "state": "added", "message": null}. The state is
 /// `added`, `again` if its last run failed or was cancelled, `kept` if the same trial is known, so an optimiser that was
-/// interrupted may ask again, or `refused`, with the reason as message; later lines are read all the same. The exit status
-/// is 1 if a trial was refused.
+/// interrupted may ask again, or `refused`, with the reason as message; later lines are still read. The exit status is 1 if a
+/// trial was refused.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML) with one job and no sweep.

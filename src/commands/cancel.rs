@@ -28,13 +28,13 @@ use hsched_model::{ErrorId, JobName};
 /// `hsched run` at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended. Scripts have
-    /// names too, and those that run in pieces also ids.
-    #[arg(value_name = "JOB", required_unless_present_any = ["all", "tags"], conflicts_with = "all", add = completions::jobs())]
+    /// Names of jobs or scripts, or ids of scripts that run in pieces. A * matches any text, as in 'sweep-*', but only in
+    /// names of jobs that have not ended.
+    #[arg(value_name = "JOB", required_unless_present_any = ["all", "tags"], conflicts_with = "all", add = completions::open_jobs())]
     jobs: Vec<String>,
     #[command(flatten)]
     tags: TagArgs,
-    /// All jobs that have not ended, without scripts that run in pieces.
+    /// All jobs that have not ended, except scripts that run in pieces.
     #[arg(long)]
     all: bool,
     /// Show what would be cancelled, without cancelling it.

@@ -20,10 +20,10 @@ pub(super) struct Args {
     /// GPU types or product names [default: a table of all models].
     #[arg(value_name = "NAME", add = completions::gpu_types())]
     names: Vec<String>,
-    /// Show how many GPUs of each model hold so much memory together, as sizes of replicas; with names, of these.
+    /// Show how many GPUs of each model (or of the named ones) have this much memory together, as sizes of replicas.
     ///
-    /// Counts are powers of two, and all memory of the GPUs: add what the program needs beside the model, its optimizer and its
-    /// activations. Nothing is set: the key `replica` of a job says which sizes are used.
+    /// The counts are powers of two and assume that all memory of the GPUs is usable, so add the needs of the program beyond the
+    /// model, its optimizer and its activations. This sets nothing: the key `replica` of a job gives the sizes that are used.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     fits: Option<Bytes>,
     /// Output format.

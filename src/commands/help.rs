@@ -1,6 +1,9 @@
 //! `hsched help`: shows the help of a command, a page of the documentation, or the explanation of an error.
 
+use std::collections::BTreeSet;
+
 use clap::CommandFactory;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::app::context::Context;
 use crate::commands::cli::{Cli, Subcommand, print};
@@ -14,12 +17,12 @@ use hsched_model::formats::nearest;
 /// Show the help of a command, a page of the documentation, or what an error means
 ///
 /// `hsched help plan` shows the help of a command, `hsched help job-file` a page, `hsched help error time-unit` what an error
-/// means. `hsched help topics` lists the pages, `hsched help errors` the errors. Where a command and a page have the same
+/// means. `hsched help topics` lists the pages, `hsched help errors` the errors. If a command and a page have the same
 /// name, `hsched help topic NAME` shows the page.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Command, page, `topics`, `errors`, `topic NAME` or `error ID`.
-    #[arg(value_name = "TOPIC")]
+    #[arg(value_name = "TOPIC", add = ArgValueCandidates::new(words))]
     words: Vec<String>,
 }
 
@@ -43,6 +46,16 @@ impl Subcommand for Args {
         print(context, &markdown_text(&page, context.terminal))?;
         Ok(Exit::Done)
     }
+}
+
+/// Completes commands, pages and the words that select other pages.
+fn words() -> Vec<CompletionCandidate> {
+    let cli = Cli::command();
+    let commands = cli.get_subcommands().map(|command| command.get_name().to_owned());
+    let pages = TOPICS.iter().map(|topic| topic.name.to_owned());
+    let others = ["topics", "errors", "topic", "error"].map(str::to_owned);
+    let all: BTreeSet<String> = commands.chain(pages).chain(others).collect();
+    all.into_iter().map(CompletionCandidate::new).collect()
 }
 
 fn is_command(name: &str) -> bool {

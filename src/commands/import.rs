@@ -18,7 +18,7 @@ use hsched_slurm::batch_script;
 ///
 /// Converts the #SBATCH options that have a job key, the lines that prepare the training (`setup`, `node_setup`,
 /// `env`), and the command as each rank runs it, without srun or torchrun. Lists on stderr, with line numbers, what
-/// it drops or changes. Of the YAML files of other tools it takes parameters, commands, metrics and GPUs. Values that the file does not contain are written as TODO, and `hsched plan` names
+/// it drops or changes. From the YAML files of other tools, it takes parameters, commands, metrics and GPUs. Values that the file does not contain are written as TODO, and `hsched plan` names
 /// them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -27,9 +27,9 @@ use hsched_slurm::{RequestError, sbatch};
 pub(super) struct PiecesArgs {
     /// Run a batch script, unchanged, in pieces of this time limit, such as 12h.
     ///
-    /// The script must save by itself from time to time, or on SIGUSR1 or SIGTERM, and resume from what it has saved. Each
-    /// piece is a Slurm job that runs the script and submits the next piece, which is pending meanwhile; hsched need not
-    /// run. The chain ends when the script exits with 0, or when no checkpoint has changed in a piece.
+    /// The script must save checkpoints regularly, or on SIGUSR1 or SIGTERM, and resume from the last one. Each piece is a
+    /// Slurm job that runs the script and submits the next piece, which is pending in the meantime; hsched need not run. The
+    /// chain ends when the script exits with 0, or when no checkpoint has changed in a piece.
     #[arg(long, value_name = "TIME", value_parser = time,
           conflicts_with_all = ["jobs", "restart", "queue", "race", "together", "pin"])]
     pub pieces: Option<Seconds>,

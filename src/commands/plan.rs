@@ -46,9 +46,9 @@ pub(super) struct Args {
     /// With --queue, show each job's requests that no other request beats in both time and cost.
     #[arg(long, value_name = "JOB", num_args = 0..=1, default_missing_value = "", conflicts_with = "compare")]
     explain: Option<String>,
-    /// List plans between mean completion time, fairness and, if all GPU types have reference GPU units, cost. No plan of
-    /// the list is as good as another one in all of these and better in one. The policy is optimal, and the search
-    /// takes up to 10 s unless --budget is given.
+    /// List plans that trade off mean completion time, fairness and, if all GPU types have reference GPU units, cost. No
+    /// listed plan is at least as good as another one in every criterion and better in one. The policy is optimal, and
+    /// the search takes up to 10 s unless --budget is given.
     #[arg(long, conflicts_with_all = ["compare", "explain", "queue", "output", "policy", "objective"])]
     pareto: bool,
     /// Plan through Slurm's queue: choose a request for each job to minimise the mean completion time. Start

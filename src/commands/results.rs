@@ -14,17 +14,18 @@ use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table};
+use crate::ui::{
+    self, ResultRow, RowMetric, direction, parameter_order, results_csv, results_json, results_table,
+};
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
 use hsched_model::{ErrorId, GoalMode, formats};
-use hsched_plan::curve::MetricKind;
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
 ///
-/// One row per run, also of jobs that ended long ago: `hsched status` forgets a job 30 days after its end, results are kept.
+/// One row per run, including jobs that ended long ago: `hsched status` forgets a job 30 days after its end, but its results are kept.
 /// BEST and LAST are of the metric that --sort names, else of the job's target, else of its loss. Metrics come from
-/// the reports of rank 0. Does not call Slurm.
+/// the reports of rank 0. The best run is the one with the best value after any epoch, as in `hsched status`. Does not call Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of runs. A * matches any text. Default: all runs.
@@ -175,13 +176,11 @@ pub(super) fn meant(
     Ok(runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect())
 }
 
-/// Returns the metric that a run shows by default: that of its target, else a loss, else the first by name.
+/// Returns the metric that a run shows by default.
 pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
-    let metrics = &run.metrics;
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
-    let mut named = target.into_iter().chain(["val_loss", "loss"]).filter(|name| metrics.contains_key(*name));
-    let names = || metrics.keys().map(String::as_str);
-    named.next().or_else(|| names().find(|name| name.contains("loss"))).or_else(|| names().next())
+    let names: Vec<&str> = run.metrics.keys().map(String::as_str).collect();
+    ui::shown_metric(&names, target)
 }
 
 /// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].
@@ -195,12 +194,12 @@ pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> 
     ResultRow { run: run.clone(), metric }
 }
 
-/// Returns whether a metric should fall or rise, by the target of a job, else by its name.
+/// Returns whether a metric should fall or rise, by the target of a job, else by its name; it rises if neither says.
 fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
+    let mode = |word: &str| GoalMode::NAMES.iter().find(|(name, _)| *name == word).map(|(_, mode)| *mode);
     let targets = runs.iter().filter_map(|run| run.target.as_ref());
-    let said = targets.filter(|(name, _)| name == metric).map(|(_, mode)| mode.as_str()).next();
-    let said = said.and_then(|word| GoalMode::NAMES.iter().find(|(name, _)| *name == word));
-    said.map_or_else(|| MetricKind::of(metric).usual_mode(), |(_, mode)| *mode)
+    let targets = targets.filter_map(|(name, word)| Some((name.as_str(), mode(word)?)));
+    direction(metric, targets).unwrap_or(GoalMode::Max)
 }
 
 /// Orders rows by a metric, the best first, or by a parameter or a column, the smallest first; missing values
@@ -237,8 +236,9 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     let sweeps: BTreeSet<&str> = rows.iter().filter_map(|row| row.run.sweep.as_deref()).collect();
     if sweeps.len() > 1 {
         let names = sweeps.into_iter().collect::<Vec<_>>().join(", ");
-        let failure = Failure::new(Exit::Usage, "--best needs the name of one sweep, for there are several")
-            .id(ErrorId::SeveralMeant);
+        let failure =
+            Failure::new(Exit::Usage, "--best needs the name of one sweep, because there are several")
+                .id(ErrorId::SeveralMeant);
         return Err(failure.hint(format!("they are: {names}")));
     }
     let metrics: BTreeSet<&str> =
@@ -246,7 +246,7 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     if metrics.len() > 1 {
         let names = metrics.into_iter().collect::<Vec<_>>().join(", ");
         let failure =
-            Failure::new(Exit::Usage, "--best needs --sort METRIC, for the runs have different metrics")
+            Failure::new(Exit::Usage, "--best needs --sort METRIC, because the runs have different metrics")
                 .id(ErrorId::OptionNeeds);
         return Err(failure.hint(format!("they are: {names}")));
     }

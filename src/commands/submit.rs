@@ -48,7 +48,7 @@ const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces request
 /// `samples_per_epoch` or `global_batch` changed. A job that completed starts over.
 ///
 /// A batch script (a file with `#!` or `#SBATCH` lines) is submitted unchanged, once. `hsched watch`, `status`, `logs` and
-/// `cancel` know its job by its name in Slurm; hsched does not retry it.
+/// `cancel` find its job by its name in Slurm; hsched does not retry it.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("policy", |policy| policy
     .value_parser(PolicyName::RUN)

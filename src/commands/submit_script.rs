@@ -27,8 +27,8 @@ use hsched_slurm::script::{ScriptReading, SlurmVersion, TimeLimit};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
 pub(super) struct FollowArgs {
-    /// For a batch script: what `hsched watch --queue` may change while its job is pending, if the job starts sooner with it;
-    /// several with commas between them.
+    /// For a batch script: what `hsched watch --queue` may change while the job is pending, if the change starts it sooner; a list
+    /// separated by commas.
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "pieces")]
     pub may: Vec<MayArg>,
 }

@@ -22,13 +22,13 @@ use hsched_model::formats::{trial_json, trial_of};
 /// Interval between two reads of the state: a network file system does not notify of changes.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Print what comes of trials, as lines of JSON for an optimiser
+/// Print the results of trials, as lines of JSON for an optimiser
 ///
 /// Prints a line for each epoch that a run of the sweep has reported, {"trial": 7, "epoch": 3, "metric": 0.31,
 /// "state": "running"}, and one when it has ended, with its last epoch and metric and the state `completed`, `failed` or
 /// `cancelled`. NaN and infinities are printed as null. Every call prints all lines from the beginning, so an optimiser that was
-/// interrupted can read them again. `hsched ask` adds the runs, and `hsched cancel NAME-t7` prunes one. Runs of a sweep that no
-/// trial made have their name as trial. Does not call Slurm.
+/// interrupted can read them again. `hsched ask` adds the runs, and `hsched cancel NAME-t7` prunes one. For runs
+/// that were not added as trials, `trial` is the name of the run. Does not call Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the sweep: that of the job in the job file.
@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// Metric to print [default: that of the job's target, else its loss].
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
-    /// Go on as the runs do, until the program that reads ends.
+    /// Keep printing as the runs progress, until the reading program ends.
     #[arg(long, short)]
     follow: bool,
 }

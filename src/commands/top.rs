@@ -23,8 +23,8 @@ use hsched_model::{JobName, Time};
 /// Show the jobs live in the terminal: GPUs, epochs, curves, expected starts
 ///
 /// Reads the state directory every two seconds and asks Slurm at most once a minute when it expects pending jobs to start. It changes
-/// nothing by itself. Keys: up and down select a job, l shows its output, e explains where it stands and why it is pending, c cancels
-/// it after you confirm, q quits. hsched status shows the same once, also as JSON.
+/// nothing by itself. Keys: up and down select a job, l shows its output, e explains its state and why it is pending, c cancels it
+/// after you confirm, q quits. `hsched status` prints the same data once, also as JSON.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 

@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// Batch script, or job file (YAML; - reads standard input).
     #[arg(value_name = "SCRIPT|JOBS", required_unless_present_any = ["score", "options", "request"])]
     jobs: Option<PathBuf>,
-    /// Options of sbatch beside those of the script; without a script, those that salloc or srun would get.
+    /// Options of sbatch in addition to those in the script; without a script, the options for salloc or srun.
     #[arg(last = true, value_name = "OPTIONS", allow_hyphen_values = true)]
     options: Vec<String>,
     /// Show only what a batch script asks for, as sbatch reads it. Makes no calls to Slurm.

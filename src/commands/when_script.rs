@@ -39,7 +39,7 @@ pub(super) struct ScriptArgs {
     /// Write the change of this number into the script; the old script is kept as SCRIPT.bak (or .bak2, ...).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["submit", "score"])]
     apply: Option<u32>,
-    /// Submit the script with the change of this number; the script stays as it is.
+    /// Submit the script with the change of this number; the file itself is not changed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "score")]
     submit: Option<u32>,
     /// Allow a change to this GPU type. Repeatable, or several names separated by commas.

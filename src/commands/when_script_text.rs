@@ -162,7 +162,7 @@ fn row(
     }
 }
 
-/// Returns the cost of a change for people.
+/// Returns the cost of a change as text.
 pub(super) fn costs(change_estimate: &ChangeEstimate) -> String {
     let costs: Vec<String> = change_estimate.set.drawbacks.iter().map(ToString::to_string).collect();
     if costs.is_empty() { "nothing".to_owned() } else { costs.join("; ") }

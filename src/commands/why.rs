@@ -19,16 +19,16 @@ use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
 
 /// Show why a Slurm job is pending, when it starts, and what would start it sooner
 ///
-/// Works for any job that you may see, also one that hsched did not submit, and needs no configuration. For a pending job: what
-/// Slurm's reason means, the limit behind it with its holder and both numbers, the jobs before it, and the changes with which it
-/// starts sooner, each simulated in the same futures of the queue. For a running job: when it ends at the latest. For an ended one:
+/// Works for any job that you may see, even if hsched did not submit it, and needs no configuration. For a pending job: what
+/// Slurm's reason means, the limit behind it with its holder and both numbers, the jobs before it, and changes that would start it
+/// sooner, each simulated in the same futures of the queue. For a running job: when it ends at the latest. For an ended one:
 /// why it ended. Without JOB: a line for each of your pending jobs. Changes nothing without --apply.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Ids of Slurm jobs (`12`, `12_3` for a task of an array), or names of your own jobs.
     #[arg(value_name = "JOB", add = completions::jobs())]
     jobs: Vec<String>,
-    /// Make change N of the list, if the job keeps its place with it: run the command of that change. Needs exactly one job.
+    /// Make change N of the list by running its command, if the job keeps its place in the queue. Needs exactly one job.
     #[arg(long, value_name = "N", requires = "jobs", conflicts_with = "snapshot")]
     apply: Option<usize>,
     /// With --apply: show the command without running it.

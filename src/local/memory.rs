@@ -1,4 +1,4 @@
-//! Whether parked trainings keep their memory while another job uses their devices.
+//! Whether parked jobs keep their memory while another job uses their devices.
 
 use crate::local::gate::RankMemory;
 
@@ -25,12 +25,12 @@ pub(super) struct Peak {
     pub device: Option<u64>,
 }
 
-/// A device and the trainings that are parked on it.
+/// A device and the jobs that are parked on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SharedDevice {
     /// Total memory in bytes; `None` if no training parked there computes on a device.
     pub total: Option<u64>,
-    /// Memory that each parked training occupies.
+    /// Memory that each parked job occupies.
     pub held: Vec<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Peak {
     }
 }
 
-/// Returns what the trainings do that are parked on the devices of a starting job. `need` is the most device
+/// Returns what the parked jobs do with the devices of a starting job. `need` is the most device
 /// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
 /// They keep their memory only if the job is known to fit beside it.

@@ -1,4 +1,4 @@
-//! The parked trainings: their processes wait until they get devices back from other jobs.
+//! The parked jobs: their processes wait until they get devices back from other jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,12 +38,12 @@ enum ParkingHold {
     },
 }
 
-/// All parked trainings by the submission for which their processes were started.
+/// All parked jobs by the submission for which their processes were started.
 #[derive(Debug, Default)]
 pub(super) struct Parking {
     parked: BTreeMap<SubmissionKey, ParkedTraining>,
     peaks: BTreeMap<JobName, Peak>,
-    /// Jobs that failed beside others on their devices: they get devices without parked trainings.
+    /// Jobs that failed beside others on their devices: they get devices without parked jobs.
     alone: BTreeSet<JobName>,
 }
 
@@ -118,7 +118,7 @@ impl Parking {
         self.parked.remove(origin)
     }
 
-    /// Returns how many trainings are parked on a device.
+    /// Returns how many jobs are parked on a device.
     pub(super) fn crowd(&self, node: &NodeName, device: usize) -> usize {
         let waits = |parked: &&ParkedTraining| {
             parked.lease.devices.iter().any(|(name, place)| name == node && *place == device)
@@ -126,7 +126,7 @@ impl Parking {
         self.parked.values().filter(waits).count()
     }
 
-    /// Returns the host memory that the parked trainings of a node have reported to need.
+    /// Returns the reported host memory of the parked jobs on a node.
     pub(super) fn needs_on(&self, node: &NodeName) -> u64 {
         let needs = |parked: &ParkedTraining| {
             let ranks = parked.lease.devices.iter().filter(|(name, _)| name == node).count() as u64;
@@ -141,7 +141,7 @@ impl Parking {
         self.peaks.get(job).map(|peak| peak.host).or_else(most).unwrap_or(0)
     }
 
-    /// Makes room for a submission on devices: trainings parked there keep their memory, move it, or end.
+    /// Makes room for a submission on devices: jobs parked there keep their memory, move it, or end.
     /// Returns those to wait for, and messages. `spare` is the host memory left beside the submission, if
     /// known.
     pub(super) fn make_room(
@@ -211,7 +211,7 @@ impl Parking {
             .is_some_and(|parked| matches!(parked.hold, ParkingHold::Moving | ParkingHold::Ending { .. }))
     }
 
-    /// Records the answers of parked trainings and kills those that do not end in time.
+    /// Records the answers of parked jobs and kills those that do not end in time.
     pub(super) fn take_in(&mut self, now: Time) {
         for parked in self.parked.values_mut() {
             match parked.hold {
@@ -227,7 +227,7 @@ impl Parking {
         }
     }
 
-    /// Ends parked trainings whose jobs have ended.
+    /// Ends the parked processes of jobs that have ended.
     pub(super) fn end_done(&mut self, state: &State, now: Time) {
         for parked in self.parked.values_mut() {
             if state.find(parked.job()).is_none_or(|tracked| tracked.phase.is_over()) {
@@ -236,17 +236,17 @@ impl Parking {
         }
     }
 
-    /// Ends all parked trainings.
+    /// Ends all parked jobs.
     pub(super) fn end_all(&mut self, now: Time) {
         self.parked.values_mut().for_each(|parked| parked.end(now));
     }
 
-    /// Kills all parked trainings.
+    /// Kills all parked jobs.
     pub(super) fn kill(&mut self) {
         self.parked.values_mut().for_each(|parked| drop(parked.guarded.kill()));
     }
 
-    /// Returns whether trainings parked on the same devices may have caused a failure; this is assumed once
+    /// Returns whether jobs parked on the same devices may have caused a failure; this is assumed once
     /// per job.
     pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
         let is_there = |parked: &ParkedTraining| {

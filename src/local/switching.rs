@@ -111,7 +111,7 @@ impl LocalWorld<'_> {
         after
     }
 
-    /// Returns the host memory left beside a submission and all parked trainings, in bytes, if it is known;
+    /// Returns the host memory left beside a submission and all parked jobs, in bytes, if it is known;
     /// negative if there is too little.
     fn spare(&self, of: &SubmissionKey, lease: &Lease, is_there: bool) -> Option<i64> {
         let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -129,7 +129,7 @@ impl LocalWorld<'_> {
         declared.chain(measured).min()
     }
 
-    /// Records the answers of ranks: parked trainings release their submissions, and held ones start once
+    /// Records the answers of ranks: parked jobs release their submissions, and held ones start once
     /// there is room.
     pub(super) fn switch(&mut self, now: Time) {
         if self.is_closing {
@@ -227,7 +227,7 @@ impl LocalWorld<'_> {
             || self.parking.is_moving()
     }
 
-    /// Returns the next deadline of trainings that take too long.
+    /// Returns the next deadline for a job's answer.
     pub fn due(&self) -> Option<Time> {
         let until = |running: &LocalSubmission| match running.step {
             SubmissionStep::Parking { until } if running.ended.is_none() => Some(until),

@@ -15,8 +15,8 @@ pub(super) fn text() -> String {
         let _ = writeln!(text, "| {} | `{}` | {} |", exit.code(), exit.word(), exit.meaning());
     }
     text.push_str(
-        "\n`add` and `cancel` exit with 0 while another hsched holds the state: they leave their request for it. \
-         What the exit status of a training program means stands in [What a training program sees](program.md).\n",
+        "\n`add` and `cancel` exit with 0 while another hsched holds the state: it carries out the request later. \
+         [What a training program sees](program.md) explains the exit status of a training program.\n",
     );
     text
 }

@@ -13,6 +13,7 @@ mod inventory;
 mod lateness;
 mod learnt;
 mod markdown;
+mod metric;
 mod output;
 mod pareto;
 mod plan;
@@ -52,6 +53,7 @@ pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
 pub use self::history::{HistoryRow, history_json, history_table};
 pub use self::inventory::{inventory_json, inventory_table};
 pub use self::markdown::markdown_text;
+pub use self::metric::{JobMetric, Metrics, direction, shown_metric};
 pub use self::output::{create_output, make_folder, rewrite_output, write_output};
 pub use self::pareto::{ParetoRow, pareto_text};
 pub use self::plan::plan_table;
@@ -63,9 +65,7 @@ pub use self::script_status::{part_word, script_details, script_json, scripts_ta
 pub use self::simulation::{Simulated, SweepCell, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
 pub use self::slow_nodes::{slow_lines, slow_note};
-pub use self::status::{
-    Best, JobSummary, Metrics, SubmissionFiles, bests, status_table, unfolded_status_table,
-};
+pub use self::status::{Best, JobSummary, SubmissionFiles, bests, status_table, unfolded_status_table};
 pub use self::status_details::status_details;
 pub use self::status_json::status_json;
 pub use self::story::merged as merged_story;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
+use crate::ui::metric::{JobMetric, Metrics, direction, metric};
 use crate::ui::quantity::duration;
 use crate::ui::slow_nodes::slow_lines;
 use crate::ui::status_folds::{StatusRow, rows};
@@ -28,9 +29,6 @@ pub struct JobSummary<'a> {
     /// The submission that Slurm has or may have; for an ended job, the last one.
     pub attempt: Option<&'a SubmissionRecord>,
 }
-
-/// A metric of each job, by name and value.
-pub type Metrics = BTreeMap<JobName, (String, f64)>;
 
 /// Returns all jobs as a table with remarks below the rows, and a summary; the table has a metric column if
 /// there are metrics. A sweep of many jobs has one row.
@@ -70,7 +68,9 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
             }
         };
         let summary = JobSummary::new(tracked);
-        let metric = metrics.get(&tracked.job.name).map_or_else(|| "-".to_owned(), metric);
+        let metric = metrics
+            .get(&tracked.job.name)
+            .map_or_else(|| "-".to_owned(), |known| metric(&known.name, known.last));
         let row = [
             tracked.job.name.to_string(),
             tracked.phase.word().to_owned(),
@@ -109,12 +109,8 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
     text
 }
 
-/// Returns a metric with its value.
-pub(in crate::ui) fn metric((name, value): &(String, f64)) -> String {
-    format!("{} {}", harmless(name), number(*value))
-}
-
-/// The best of several jobs of one model by a common metric, such as the variants of a sweep.
+/// The best of several jobs of one model by a common metric, such as the variants of a sweep: the one with the
+/// best value after any epoch, as `hsched results --best` has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best<'a> {
     pub model: &'a str,
@@ -123,24 +119,21 @@ pub struct Best<'a> {
     pub value: f64,
 }
 
-/// Returns the best job for each model and metric; none if the metric is no loss and its direction is
-/// unknown.
+/// Returns the best job for each model and metric; none if the direction of the metric is unknown.
 pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
-    let mut groups: BTreeMap<(&str, &str), Vec<(&JobState, f64)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<(&JobState, &JobMetric)>> = BTreeMap::new();
     for tracked in &state.jobs {
-        if let Some((metric, value)) = metrics.get(&tracked.job.name) {
-            groups.entry((&tracked.job.model, metric)).or_default().push((tracked, *value));
+        if let Some(metric) = metrics.get(&tracked.job.name) {
+            groups.entry((&tracked.job.model, &metric.name)).or_default().push((tracked, metric));
         }
     }
-    let best = |((model, metric), jobs): ((&'a str, &'a str), Vec<(&'a JobState, f64)>)| {
+    let best = |((model, metric), jobs): ((&'a str, &'a str), Vec<(&'a JobState, &'a JobMetric)>)| {
         let targets = jobs.iter().filter_map(|(tracked, _)| tracked.job.target.as_ref());
-        let mode = targets.filter(|target| target.metric == metric).map(|target| target.mode).next();
-        let sign = match mode.or_else(|| metric.contains("loss").then_some(GoalMode::Min))? {
-            GoalMode::Min => 1.0,
-            GoalMode::Max => -1.0,
-        };
-        let (job, value) = jobs.iter().min_by(|(_, a), (_, b)| (sign * a).total_cmp(&(sign * b)))?;
-        (jobs.len() > 1).then_some(Best { model, metric, job: &job.job.name, value: *value })
+        let mode = direction(metric, targets.map(|target| (target.metric.as_str(), target.mode)))?;
+        let sign = if mode == GoalMode::Min { 1.0 } else { -1.0 };
+        let values = jobs.iter().map(|(tracked, metric)| (tracked, metric.best(mode)));
+        let (job, value) = values.min_by(|(_, a), (_, b)| (sign * a).total_cmp(&(sign * b)))?;
+        (jobs.len() > 1).then_some(Best { model, metric, job: &job.job.name, value })
     };
     groups.into_iter().filter_map(best).collect()
 }

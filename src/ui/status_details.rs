@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
+use crate::ui::metric::{JobMetric, metric};
 use crate::ui::quantity::duration;
-use crate::ui::status::{JobSummary, SubmissionFiles, ago, metric, nodes};
+use crate::ui::status::{JobSummary, SubmissionFiles, ago, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::text::{wrap, wrap_cut};
 use crate::ui::{Align, Table, Terminal};
@@ -21,7 +22,7 @@ const NONE: &str = "-";
 /// reports, each with a label.
 pub fn status_details(
     summary: JobSummary<'_>,
-    named_metric: Option<&(String, f64)>,
+    known: Option<&JobMetric>,
     files: &SubmissionFiles,
     now: Time,
     terminal: Terminal,
@@ -38,8 +39,8 @@ pub fn status_details(
     }
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
-    if let Some(named_metric) = named_metric {
-        line("metric", &metric(named_metric));
+    if let Some(known) = known {
+        line("metric", &metric(&known.name, known.last));
     }
     if let Some(attempt) = summary.attempt {
         let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));

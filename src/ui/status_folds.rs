@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::ui::metric::{Metrics, metric};
 use crate::ui::quantity::duration;
-use crate::ui::status::{JobSummary, Metrics, WORDS, bests, metric};
+use crate::ui::status::{JobSummary, WORDS, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, State};
 use hsched_model::Time;
 
@@ -104,13 +105,11 @@ impl SweepFold<'_> {
         Some(format!("in {}", duration(Time(last).since(now))))
     }
 
-    /// Returns the best metric of its jobs, or the last reported one if the direction is unknown.
+    /// Returns the best metric of its jobs; `None` if its direction is unknown.
     fn best(&self, metrics: &Metrics) -> Option<String> {
         let jobs: Vec<JobState> = self.jobs.iter().map(|tracked| (*tracked).clone()).collect();
         let state = State { jobs, ..State::default() };
-        bests(&state, metrics)
-            .first()
-            .map(|best| format!("best {}", metric(&(best.metric.to_owned(), best.value))))
+        bests(&state, metrics).first().map(|best| format!("best {}", metric(best.metric, best.value)))
     }
 
     /// Returns why jobs failed: the first few by name, and the number of the others.

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::ui::metric::Metrics;
 use crate::ui::slow_nodes::slow_json;
-use crate::ui::status::{JobSummary, JobTimes, Metrics, SubmissionFiles, bests};
+use crate::ui::status::{JobSummary, JobTimes, SubmissionFiles, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -24,7 +25,7 @@ pub fn status_json(
     }
     let times = JobTimes::of(state);
     let metric = |tracked: &JobState| {
-        metrics.get(&tracked.job.name).map(|(name, value)| json!({ "name": name, "value": value }))
+        metrics.get(&tracked.job.name).map(|metric| json!({ "name": metric.name, "value": metric.last }))
     };
     let job = |tracked: &&JobState| {
         let mut value = job(tracked, now, files);

@@ -1,4 +1,4 @@
-"""Training with unequal local batches: all that a PyTorch program needs under hsched, in one package to import.
+"""Training with unequal local batches: everything that a PyTorch program needs under hsched, in one package.
 
 hsched gives every rank its own share of each global batch. DistributedDataParallel averages gradients over ranks as if
 all shares were equal, so the loss must be weighted; this package does that. It also gives each rank its samples, reports
@@ -30,7 +30,7 @@ __all__ = ["FORMAT", "SAVED", "BatchSampler", "Gate", "Rank", "Refused", "Step",
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the part for a framework when it is asked for: it needs that framework."""
+    """Imports the module for a framework on first use, because it needs that framework."""
     if name in ("hf", "lightning"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError("module %r has no attribute %r" % (__name__, name))

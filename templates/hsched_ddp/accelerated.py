@@ -1,4 +1,4 @@
-"""What Hugging Face accelerate has prepared: it would divide batches, losses and schedules among ranks again."""
+"""Objects prepared by Hugging Face accelerate, which would divide batches, losses and schedules among ranks a second time."""
 from __future__ import annotations
 
 import sys
@@ -10,7 +10,7 @@ def is_of_accelerate(part: Any) -> bool:
 
 
 def check_loader(loader: Any) -> None:
-    """Raises ValueError for a loader that accelerate has prepared; one of `prepare()` it leaves as it is."""
+    """Raises ValueError for a loader that accelerate has prepared; a loader from `prepare()` is accepted."""
     is_ours = getattr(loader, "_is_hsched", False)
     if is_of_accelerate(loader) or getattr(loader, "_is_accelerate_prepared", False) and not is_ours:
         raise ValueError("accelerate has prepared this loader and would divide its batches again: pass the "
@@ -18,7 +18,7 @@ def check_loader(loader: Any) -> None:
 
 
 def check_reader() -> None:
-    """Raises ValueError if accelerate is who asked its caller for the batches of this rank."""
+    """Raises ValueError if accelerate requested the batches of this rank from the caller."""
     name = sys._getframe(2).f_globals.get("__name__", "")
     if name.split(".")[0] == "accelerate":
         raise ValueError("accelerate has prepared the loader of these batches and would divide them among the ranks again, so most samples would be lost: "
@@ -26,7 +26,7 @@ def check_reader() -> None:
 
 
 def mark(loader: Any) -> Any:
-    """Returns a loader that `accelerator.prepare` leaves as it is."""
+    """Returns a loader that `accelerator.prepare` does not change."""
     loader._is_accelerate_prepared = loader._is_hsched = True
     return loader
 

@@ -1,4 +1,4 @@
-"""Whether a batch from a loader has as many samples as it should."""
+"""Checks that a batch from a loader has the expected number of samples."""
 from __future__ import annotations
 
 from typing import Any, List, Mapping, Optional, Tuple
@@ -7,7 +7,7 @@ from .optional import torch
 
 
 def check_size(batch: Any, samples: int) -> None:
-    """Raises ValueError if a batch has another number of samples; what does not show its number is not looked at."""
+    """Raises ValueError if a batch has a different number of samples; batches of unknown size pass."""
     sizes = sizes_of(batch)
     if sizes and samples not in sizes and not _is_time_first(batch, samples):
         raise ValueError("this rank's batch has %s samples, but its share is %d: the loader must yield exactly the samples of the sampler. If collate_fn drops "
@@ -16,7 +16,7 @@ def check_size(batch: Any, samples: int) -> None:
 
 
 def sizes_of(batch: Any, depth: int = 3) -> List[int]:
-    """Returns how many samples a batch may have, by the first dimensions of its tensors; nothing if it does not say."""
+    """Returns the possible numbers of samples in a batch, from the first dimensions of its tensors; empty if unknown."""
     own = _length(batch)
     if own is not None:
         return [own]
@@ -40,13 +40,13 @@ def _is_row(batch: Any) -> bool:
 
 
 def _are_alike(parts: List[Any]) -> bool:
-    """Returns whether these could be samples, one like the other, instead of inputs and labels."""
+    """Returns whether these could be samples of the same form, rather than inputs and labels."""
     kinds: List[Tuple[Any, ...]] = [(type(part), getattr(part, "dtype", None), len(getattr(part, "shape", ()))) for part in parts]
     return len(set(kinds)) == 1
 
 
 def _is_time_first(batch: Any, samples: int) -> bool:
-    """Returns whether all tensors have the samples in their second dimension, as recurrent networks like it."""
+    """Returns whether all tensors have the samples in their second dimension, as is common for recurrent networks."""
     parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else [batch]
     tensors = [part for part in parts if isinstance(part, torch.Tensor) and part.dim() > 0]
     return bool(tensors) and all(part.dim() > 1 and part.shape[1] == samples for part in tensors)

@@ -1,4 +1,4 @@
-"""The files of checkpoints: written whole or not at all, and read without running anything that they say."""
+"""The files of checkpoints: they are written atomically, and read without executing any code in them."""
 from __future__ import annotations
 
 import contextlib
@@ -13,23 +13,23 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from .optional import torch
 from .values import FirstFormat, Refused, decode, encode
 
-FORMAT = 4  # of checkpoints; those of hsched 0.1.0 have no key `format`, and are of the first; the second counted steps
-WITHOUT_FOLDER = 3  # the format of those that name no folder of the program's, which earlier versions read, too
+FORMAT = 4  # of checkpoints; those of hsched 0.1.0 have no key `format` and use the first one; the second counted steps
+WITHOUT_FOLDER = 3  # the format of checkpoints without a folder of the program, which earlier versions can read, too
 
 
 class Damage(Refused):
-    """A checkpoint that is not as it was written."""
+    """A checkpoint has changed since it was written."""
 
 
 def read_plain(path: str) -> Any:
-    """Returns what `encode` was given, from a file of `torch.save`, without running anything that the file says.
+    """Returns the argument of `encode` from a file of `torch.save`, without executing any code in the file.
 
-    Raises Refused, which says why, where that is not what the file holds, or somebody else may have put it there.
+    Raises Refused, with the reason, if the file holds something else, or if another user may have put it there.
     """
     try:
         with open(path, "rb") as file:
             _check_owner(path, file)
-            if file.read(4) != b"PK\x03\x04":  # torch would read other, older forms
+            if file.read(4) != b"PK\x03\x04":  # torch would also read older formats
                 raise Damage("it is not a complete file of torch.save")
             file.seek(0)
             if "constants.pkl" in torch._C.PyTorchFileReader(file).get_all_records():  # before 2.6 torch would run it
@@ -37,9 +37,9 @@ def read_plain(path: str) -> Any:
             file.seek(0)
             try:
                 saved = torch.load(file, map_location="cpu", weights_only=True)
-            except Exception as error:  # its text advises weights_only=False
+            except Exception as error:  # its message recommends weights_only=False
                 file.seek(0)
-                saved = FirstFormat(file).load()  # says what is wrong with it in plain words, or reads what hsched 0.1.0 wrote
+                saved = FirstFormat(file).load()  # reads a file of hsched 0.1.0, or explains what is wrong with it
                 if "format" in dict(encode(saved, "its content")):
                     raise Refused("torch %s does not load it with weights_only=True" % torch.__version__) from error
             if type(saved) is not dict:
@@ -54,7 +54,7 @@ def read_plain(path: str) -> Any:
 
 
 def _check_owner(path: str, file: Any) -> None:
-    """Refuses a file of another user where others than this one can put files."""
+    """Refuses a file of another user in a directory that other users can write to."""
     folder, me = os.stat(os.path.dirname(path) or "."), os.geteuid()
     owners = {os.lstat(path).st_uid, os.fstat(file.fileno()).st_uid} - {me}
     if owners and (folder.st_uid not in (me, 0) or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and os.environ.get("HSCHED_TRUST_CHECKPOINT") != "1":
@@ -64,10 +64,10 @@ def _check_owner(path: str, file: Any) -> None:
 
 @contextlib.contextmanager
 def new_file(path: str, check: Callable[[], None] = lambda: None) -> Iterator[Any]:
-    """Yields a new file, which takes the place of `path` when it is whole and on disk, unless `check` raises then.
+    """Yields a new file, which replaces `path` once it is complete and on disk, unless `check` raises at that point.
 
-    Others may be able to write the directory: nobody can guess its name meanwhile, and no link of theirs is followed.
-    It is locked as long as this process lives and writes it.
+    Other users may be able to write to the directory, so the temporary name is random and links are not followed.
+    The file is locked while this process writes it.
     """
     temporary = "%s.%s.tmp" % (path, secrets.token_hex(8))
     number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -87,7 +87,7 @@ def new_file(path: str, check: Callable[[], None] = lambda: None) -> Iterator[An
 
 
 def _is_abandoned(path: str) -> bool:
-    """Returns whether nobody writes a new file of this user any more; where files cannot be locked, whether nobody has for an hour."""
+    """Returns whether a new file of this user has no writer any more: it is unlocked or, if files cannot be locked, an hour old."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         data = os.fstat(number)
@@ -99,7 +99,7 @@ def _is_abandoned(path: str) -> bool:
             return False
         except OSError:
             return time.time() - data.st_mtime > 3600
-        return data.st_size > 0 or time.time() - data.st_mtime > 5  # its writer may be about to lock it
+        return data.st_size > 0 or time.time() - data.st_mtime > 5  # its writer may not have locked it yet
     finally:
         os.close(number)
 
@@ -107,17 +107,17 @@ def _is_abandoned(path: str) -> bool:
 class Files:
     """A checkpoint, the one before it, and the file with the hashes of both.
 
-    The checkpoint is never missing and always has its hash: the file of hashes knows the next one before it takes its place.
+    The checkpoint always exists and its hash is always known: the hash of a new one is stored before the file is replaced.
     """
 
     def __init__(self, path: str) -> None:
         self.path, self.before, self.hashes = path, _named(path, "before"), path + ".sha256"
         self.paths = (self.path, self.before)
-        self._digests: Dict[Tuple[int, int], str] = {}  # of what this process wrote last
-        self.is_damaged = False  # whether the checkpoint must not become the one before
+        self._digests: Dict[Tuple[int, int], str] = {}  # of the files that this process wrote last
+        self.is_damaged = False  # if so, it must not become the previous checkpoint
 
     def write(self, saved: Any, check: Callable[[], None]) -> None:
-        """Replaces the checkpoint, unless `check` raises when it is written; keeps the one before."""
+        """Replaces the checkpoint, unless `check` raises after it is written; keeps the previous one."""
         with new_file(self.path, check) as file:
             sink = Sink(file)
             torch.save(saved, sink)  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ class Files:
         self.is_damaged = False
 
     def _keep(self) -> None:
-        """Keeps the checkpoint as the one before, unless it is damaged, or the file system has no links."""
+        """Keeps the checkpoint as the previous one, unless it is damaged, or the file system has no hard links."""
         temporary = "%s.%s.tmp" % (self.path, secrets.token_hex(8))
         if not self.is_damaged:
             with contextlib.suppress(OSError):
@@ -142,28 +142,28 @@ class Files:
                 os.replace(temporary, self.before)
 
     def _digest(self, path: str) -> Optional[str]:
-        """Returns a file's SHA-256, computed unless this process wrote the file; None where there is no file."""
+        """Returns a file's SHA-256, computed unless this process wrote the file; None if there is no file."""
         if not os.path.exists(path):
             return None
         own = self._digests.get(_mark(os.stat(path)))
         return own or sha256(path)
 
     def _known(self) -> List[str]:
-        """Returns the hashes that are known."""
+        """Returns the known hashes."""
         with contextlib.suppress(OSError, ValueError):
             with open(self.hashes, encoding="ascii") as file:
                 return [line.split()[0] for line in file if line.strip()]
         return []
 
     def check(self, path: str) -> None:
-        """Raises Damage if a file has none of the hashes that are known; one from before there were hashes has none to compare."""
+        """Raises Damage if a file has none of the known hashes; checkpoints of versions without hashes are not compared."""
         known = self._known()
         if known and os.path.exists(path) and sha256(path) not in known:
             raise Damage("%s was refused: it has changed since it was written: its SHA-256 is not in %s (if you changed it, remove that file)"
                          % (path, self.hashes))
 
     def remove_left(self) -> None:
-        """Removes what killed processes of this user left of new files for the checkpoint."""
+        """Removes incomplete checkpoint files that killed processes of this user left behind."""
         folder, name = os.path.split(self.path)
         with contextlib.suppress(OSError):
             for entry in os.scandir(folder or "."):
@@ -183,7 +183,7 @@ def sha256(path: str) -> str:
 
 
 def _mark(data: os.stat_result) -> Tuple[int, int]:
-    """Returns what tells a file from others, whatever its name: links and renames keep it."""
+    """Returns the identity of a file, which does not depend on its name: links and renames keep it."""
     return data.st_ino, data.st_mtime_ns
 
 
@@ -194,11 +194,11 @@ def _named(path: str, kind: str) -> str:
 
 
 class Sink:
-    """A file for torch, which makes another error of one in writing, or aborts the process: the first one is kept here."""
+    """A file for torch that keeps the first write error, because torch replaces it with another one or aborts the process."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
-        self.digest = hashlib.sha256()  # of all that was written
+        self.digest = hashlib.sha256()  # of everything written
         self.problem: Optional[OSError] = None
 
     def write(self, data: Any) -> int:
@@ -211,4 +211,4 @@ class Sink:
         return len(data)
 
     def flush(self) -> None:
-        """The file is flushed when all is written."""
+        """The file is flushed at the end."""

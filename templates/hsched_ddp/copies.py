@@ -1,7 +1,7 @@
-"""Copies of one training that train apart for a round and are merged after it: what `Training` does under HSCHED_COPY.
+"""Copies of one job that train separately for a round and are then merged: what `Training` does under HSCHED_COPY.
 
-All that copies know of each other are files (`rounds`); docs/copies.md has the protocol. Nobody leads: whoever
-first links the next `round-N.json` has decided what is merged and who does which steps, and all others follow.
+Copies communicate only through files (`rounds`); docs/copies.md has the protocol. There is no leader: the copy that
+links the next `round-N.json` first decides what is merged and which copy does which steps, and all others follow.
 """
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .ranges import Ranges, count, join, numbers, split, take
 from .rounds import Folder
 from .values import encode
 
-_LOSSES = 20  # steps at a round's begin and end whose losses say how good a copy is
-_WORSE = 2  # merges in a row after which a training goes on as one copy
+_LOSSES = 20  # steps at the start and end of a round whose losses measure how good a copy is
+_WORSE = 2  # bad merges in a row after which the training continues as one copy
 
 
 class Copies:
@@ -37,15 +37,15 @@ class Copies:
         self.length_s = float(env.get("HSCHED_COPY_ROUND_S", 360))
         self.keeps = env.get("HSCHED_COPY_OPTIMIZER", "keep") != "reset"
         self.round: Dict[str, Any] = {}  # the round that it trains in
-        self._base = ""  # the hash of the file that says so
-        self._is_ahead = False  # whether it had to go on from the checkpoint of a later epoch than the program is in
+        self._base = ""  # the hash of the file of that round
+        self._is_ahead = False  # whether it had to resume from the checkpoint of a later epoch than the program is in
         self._writes = False  # whether it decided on that round, and so writes its checkpoint
-        self._before: Dict[str, Dict[str, Any]] = {"schedulers": {}, "groups": {}}  # as they were when the round began
-        self._calls: Dict[str, int] = {}  # how far each scheduler goes on in a step
+        self._before: Dict[str, Dict[str, Any]] = {"schedulers": {}, "groups": {}}  # their states at the start of the round
+        self._calls: Dict[str, int] = {}  # how far each scheduler advances in a step
         self._expected: Dict[str, int] = {}  # where each of them was before the step
         self._first: List[Any] = []
         self._last: Any = deque(maxlen=_LOSSES)
-        self._after: Optional[List[float]] = None  # how good the merged model was, and the error of that
+        self._after: Optional[List[float]] = None  # the merged model's loss, and its error
 
     def _say(self, text: str) -> None:
         print("hsched: copy %d: %s" % (self.number, text), file=sys.stderr, flush=True)
@@ -57,7 +57,7 @@ class Copies:
     # The rounds of an epoch
 
     def enter(self) -> None:
-        """Waits until this copy is in a round, and has the state with which that begins."""
+        """Waits until this copy is in a round and has the state with which the round starts."""
         self._writes = False
         while True:
             number, latest, base = self.folder.latest()
@@ -77,27 +77,27 @@ class Copies:
                 self.training.restore()
                 return self._begin(latest, base)
             self.folder.wait(bool(others))
-            if not others:  # all who were in it are gone, or wait as this one does: from the last checkpoint
+            if not others:  # all other copies are gone or also wait: resume from the last checkpoint
                 self._propose(number, latest, base, None)
             else:
                 self.training.pause(0.05)
 
     def rounds(self) -> Iterator[Ranges]:
-        """Yields the steps of this copy, round by round, until the epoch is done; the copies are merged between them."""
+        """Yields the steps of this copy, round by round, until the epoch is done; the copies are merged between rounds."""
         epoch = self.training.epoch
         while self.round["epoch"] == epoch:
             yield self._mine()
             self._merge()
 
     def _mine(self) -> Ranges:
-        """Returns the steps of this copy in the round; none if there are too few for all copies, or it missed the round before."""
+        """Returns the steps of this copy in the round; none if there are too few for all copies, or if it missed the previous round."""
         return [list(own) for own in self.round["members"].get(str(self.number), {"ranges": []})["ranges"]]
 
     def time_is_up(self) -> bool:
         return time.monotonic() > self._end
 
     def before_step(self, done: int) -> None:
-        """Brings the schedulers to where they would be if one process had done what all copies have so far."""
+        """Advances the schedulers to where they would be if one process had done the steps of all copies so far."""
         self._observe(done)
         total = sum(count(member["ranges"]) for member in self.round["members"].values())
         for name, own in self._schedulers().items():
@@ -110,7 +110,7 @@ class Copies:
             self._calls.update({name: own.last_epoch - self._expected[name] for name, own in self._schedulers().items()})
 
     def note_loss(self, loss: Any, counted: float) -> None:
-        """Takes note of a step's loss, a sum over what is counted."""
+        """Records the loss of a step, a sum over the counted items."""
         if counted > 0:
             self._last.append((loss, counted))
             if len(self._first) < _LOSSES:
@@ -119,7 +119,7 @@ class Copies:
     # The end of a round
 
     def hand_in(self, done: Ranges) -> None:
-        """Writes what this copy has trained, for the merge."""
+        """Writes the results of this copy for the merge."""
         if str(self.number) not in self.round["members"]:
             return
         done = join(done)
@@ -140,7 +140,7 @@ class Copies:
         write_file(path + ".json", [json.dumps(line).encode()])
 
     def _merge(self) -> None:
-        """Waits for the others, decides or learns what is merged, and goes on with that."""
+        """Waits for the others, decides or learns what is merged, and continues with the result."""
         number, grace = self.round["round"], max(1.0, 0.1 * self.round["length_s"])
         self._writes = False
         decided = self.folder.after(number, self.round, self._base)
@@ -165,10 +165,10 @@ class Copies:
             return self._enter_anew()
         self._begin(latest, base)
         if latest["epoch"] == self.training.epoch:
-            self.save()  # after an epoch, what the program does between epochs comes first
+            self.save()  # after an epoch, the program's work between epochs comes first
 
     def _is_behind(self, number: int) -> bool:
-        """Returns whether the round that this copy is in is not in the chain any more: its file was damaged, and another one was decided."""
+        """Returns whether the round of this copy has left the chain: its file was damaged, and another round was decided in its place."""
         last, _, base = self.folder.latest()
         if (last, base) == (number, self._base) or self.folder.after(number, self.round, self._base):
             return False
@@ -187,7 +187,7 @@ class Copies:
             self.training.leave(0)
 
     def save(self) -> None:
-        """Writes the checkpoint of the round that begins, where it was this copy that decided on it."""
+        """Writes the checkpoint at the start of a round, if this copy decided on the round."""
         if self._writes:
             self.training.save()
             self.folder.mark(self.round["round"], self._base)
@@ -195,11 +195,11 @@ class Copies:
             self.folder.forget(self.round["round"] - 2)
 
     def _checkpointed(self) -> int:
-        """Returns the round with whose begin the checkpoint goes on; 0 where there is none."""
+        """Returns the round at whose start the checkpoint resumes; 0 if there is none."""
         return self.folder.marked() if os.path.exists(self.training.path) else 0
 
     def finish(self) -> None:
-        """Sees to it that the last checkpoint is there, whoever was to write it."""
+        """Ensures that the last checkpoint exists, no matter which copy should have written it."""
         writer, token = self.round["by"]
         while self._checkpointed() < self.round["round"]:
             if self.folder.lives(writer, token):
@@ -209,12 +209,12 @@ class Copies:
                 self.save()
         self.leave()
 
-    # What is decided
+    # Decisions
 
     def _propose(self, number: int, last: Optional[Dict[str, Any]], base: str, results: Optional[Mapping[int, Dict[str, Any]]]) -> None:
-        """Decides on the round after this one, whose hash is `base`, unless somebody else has.
+        """Decides on the round after this one, whose hash is `base`, unless another copy has.
 
-        `results` are those of the round; None if this copy was not in it.
+        `results` are the results of the round; None if this copy was not in it.
         """
         merged = self._acceptable(number, results or {})
         left, epoch = self._left(last, merged)
@@ -245,9 +245,9 @@ class Copies:
                 self._say("copy %d continues alone: %s" % (alone, why))
 
     def _missed(self, last: Optional[Mapping[str, Any]], results: Optional[Mapping[int, Any]]) -> Dict[str, Dict[str, Any]]:
-        """Returns the copies that handed nothing in for a round and gave no sign of life since, with the time of their last one.
+        """Returns the copies that delivered nothing for a round and have given no sign of life since, with the time of the last one.
 
-        A killed copy looks alive for a while. It gets no steps until it shows that it lives.
+        A killed copy looks alive for a while. It gets no steps until it gives a new sign of life.
         """
         if last is None:
             return {}
@@ -258,7 +258,7 @@ class Copies:
         return silent
 
     def _acceptable(self, number: int, results: Mapping[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
-        """Returns those of the results that can be merged with each other; the first one says what the others must be like."""
+        """Returns the results that can be merged with each other; the others must match the first one."""
         accepted: Dict[int, Dict[str, Any]] = {}
         for key in sorted(k for k, own in results.items() if own["steps"]):
             try:
@@ -269,7 +269,7 @@ class Copies:
         return accepted
 
     def _left(self, last: Optional[Mapping[str, Any]], merged: Mapping[int, Mapping[str, Any]]) -> Tuple[Ranges, int]:
-        """Returns the steps to hand out, and their epoch: what no copy of the merge has done goes back."""
+        """Returns the steps to hand out, and their epoch; steps that no merged copy has done are handed out again."""
         if last is None or not merged:
             self.training.restore()
             return join(self.training.left), self.training.epoch
@@ -279,7 +279,7 @@ class Copies:
         return (left, last["epoch"]) if left else ([[0, self.training.sampler.steps]], last["epoch"] + 1)
 
     def _guard(self, last: Optional[Mapping[str, Any]], merged: Mapping[int, Mapping[str, Any]]) -> Tuple[Optional[int], str, int]:
-        """Returns which copy goes on alone, if one does, why, and how often in a row a merge was worse than its best copy."""
+        """Returns the copy that continues alone, if any, the reason, and the number of merges in a row that were worse than their best copy."""
         if last is None or last["alone"] is not None:
             return (None, "", 0) if last is None else (last["alone"], last["why"], 0)
         losses = {int(k): own["loss"] for k, own in last["merged"].items() if own["loss"]}
@@ -294,12 +294,12 @@ class Copies:
         why = "the merged model was worse than the best copy %d times in a row (%.6g, that copy %.6g)" % (_WORSE, after[0], losses[best][0])
         return (best if best in self.folder.living() else self.number), why, 0
 
-    # What is merged
+    # Merges
 
     def _merged(self, number: int, merged: Mapping[str, Any]) -> Tuple[Dict[str, Any], Any]:
-        """Returns the weights and the states of optimizers that these copies make together, in their order.
+        """Returns the merged weights and optimizer states of these copies, in their order.
 
-        Raises MergeError where a file is not what its copy said, or they do not fit each other.
+        Raises MergeError if a file does not match what its copy recorded, or if the files do not match each other.
         """
         models, states = [], []
         keys = sorted(merged, key=int)
@@ -313,7 +313,7 @@ class Copies:
         return merge_weights(models, steps), merge_states("state", states, [own / sum(steps) for own in steps])
 
     def _merge_into(self, latest: Mapping[str, Any]) -> bool:
-        """Goes on with the merged copies of a round; returns whether that can be done."""
+        """Continues with the merged copies of a round; returns whether that is possible."""
         if not latest["merged"]:
             return False
         try:
@@ -333,7 +333,7 @@ class Copies:
         return True
 
     def _begin(self, latest: Dict[str, Any], base: str) -> None:
-        """Begins a round, and its clock."""
+        """Starts a round and its clock."""
         self.folder.wait(False)
         self.round, self._base = latest, base
         self.training.left = join([list(own) for member in latest["members"].values() for own in member["ranges"]] + [list(own) for own in latest["left"]])
@@ -346,8 +346,8 @@ class Copies:
         self._end = self._start + latest["length_s"]
 
     def begin_epoch(self) -> None:
-        """Begins the first round of an epoch, after the program has done what it does between epochs."""
-        if self._is_ahead:  # the checkpoint has that already
+        """Starts the first round of an epoch, after the program's work between epochs."""
+        if self._is_ahead:  # the checkpoint already contains it
             self._is_ahead = False
             return self.enter()
         self.training.epoch = self.round["epoch"]
@@ -371,7 +371,7 @@ class Copies:
 
 
 def _states(path: str) -> Any:
-    """Returns the states of optimizers that a copy wrote, perhaps one of hsched 0.1.0."""
+    """Returns the optimizer states that a copy wrote, which may be one of hsched 0.1.0."""
     saved = read_plain(path)
     states = saved.get("states") if "format" in saved else saved
     if not isinstance(states, dict):
@@ -381,13 +381,13 @@ def _states(path: str) -> Any:
 
 def _advance(scheduler: Any, until: int) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they expect a step of the optimizer before each of their own
+        warnings.simplefilter("ignore")  # schedulers expect an optimizer step before each step of their own
         while scheduler.last_epoch < until:
             scheduler.step()
 
 
 def _mean_loss(losses: Iterable[Tuple[Any, float]]) -> Optional[List[float]]:
-    """Returns the mean loss of some steps and its error; None of fewer than two."""
+    """Returns the mean loss of some steps and its error; None for fewer than two steps."""
     own = [float(loss) / counted for loss, counted in losses]
     if len(own) < 2:
         return None

@@ -28,8 +28,8 @@ class Rank:
     world_size: int
     local_rank: int
     local_world_size: int
-    batches: Tuple[int, ...]  # samples of a global batch that each replica takes, by replica
-    micro_batch: int  # most samples of one forward and backward pass of this rank
+    batches: Tuple[int, ...]  # samples of a global batch, by replica
+    micro_batch: int  # maximum samples in one forward and backward pass of this rank
     epochs: int
     epochs_done: int
     job: str
@@ -37,53 +37,53 @@ class Rank:
     plan: str
     gpu_type: str
     checkpoint_dir: str
-    report_file: str  # where this rank reports; empty: nowhere
-    grace_s: float  # seconds between the request to stop and the end
+    report_file: str  # where this rank reports; empty if it does not
+    grace_s: float  # seconds between a stop request and the end
     device: Any = None  # the torch.device to compute on
     group: Any = None  # the ranks' process group; None is torch's default
-    control: Any = None  # the same ranks' group for agreeing without waiting for a GPU; None is `group`
-    gate: Any = None  # the Gate through which hsched parks this training; None: it does not
-    member: Optional[Tuple[int, int, int]] = None  # of a job in replicas: the number of this rank's replica, its place there, and the replica's ranks
+    control: Any = None  # a group of the same ranks that never waits for a GPU; None is `group`
+    gate: Any = None  # the Gate through which hsched parks this job; None if it does not
+    member: Optional[Tuple[int, int, int]] = None  # in a job with replicas: the number of this rank's replica, its place there, and the replica's size
     replica_sizes: Tuple[int, ...] = ()  # ranks of each replica, once they have met; () without replicas
     replica_group: Any = None  # the process group of this rank's replica
     replica_mesh: Any = None  # the same as a DeviceMesh of one dimension; None before torch 2.2, or 2.4 if sizes differ
     mesh: Any = None  # the DeviceMesh (replicas, size), if all replicas have one size, from torch 2.2 on
     peers: Any = None  # the process group of the ranks at this place in all replicas; None if sizes differ
-    peers_control: Any = None  # the same for agreeing without waiting for a GPU; None is `peers`
+    peers_control: Any = None  # a group of the same ranks that never waits for a GPU; None is `peers`
 
     @property
     def batch(self) -> int:
-        """Local batch: samples of each global batch that this rank, with all ranks of its replica, takes."""
+        """Local batch: the samples of each global batch that this rank takes together with the other ranks of its replica."""
         return self.batches[self.replica]
 
     @property
     def in_replicas(self) -> bool:
-        """Whether the job, or the program, says how many ranks a replica has."""
+        """Whether the job or the program sets the number of ranks of a replica."""
         return self.member is not None
 
     @property
     def shares_model(self) -> bool:
-        """Whether a replica, of this rank or another one, has several ranks."""
+        """Whether any replica has several ranks."""
         return max(self.replica_sizes, default=self.replica_size) > 1
 
     @property
     def replicas(self) -> int:
-        """Number of replicas; of a job without replicas, the number of ranks."""
+        """Number of replicas; in a job without replicas, the number of ranks."""
         return len(self.batches)
 
     @property
     def replica(self) -> int:
-        """The number of the replica that this rank belongs to; of a job without replicas, the rank."""
+        """The number of the replica that this rank belongs to; in a job without replicas, the rank."""
         return self.rank if self.member is None else self.member[0]
 
     @property
     def replica_rank(self) -> int:
-        """The rank's place in its replica."""
+        """The position of this rank in its replica."""
         return 0 if self.member is None else self.member[1]
 
     @property
     def replica_size(self) -> int:
-        """Ranks of its replica, which all take the same samples."""
+        """Number of ranks in this rank's replica, which all take the same samples."""
         return 1 if self.member is None else self.member[2]
 
     @property
@@ -92,10 +92,10 @@ class Rank:
         return sum(self.batches)
 
     def edges(self, block: int) -> List[int]:
-        """Returns where the replicas' parts of a block of samples begin, and the end of the last one; [replicas + 1].
+        """Returns the starts of the replicas' parts of a block of samples, and the end of the last one; [replicas + 1].
 
-        Of a whole global batch, each part is the replica's batch. Any other block is divided in proportion. If possible, no
-        part has only one sample, or at least none is empty.
+        In a whole global batch, each part is the replica's batch. Any other block is divided in proportion. If possible, each
+        part has at least two samples, or else at least one.
         """
         least = [min(batch, 2) for batch in self.batches]
         if sum(least) > block:
@@ -108,14 +108,14 @@ class Rank:
         return edges
 
     def part(self, block: int) -> Tuple[int, int]:
-        """Returns where this rank's part of a block of samples begins, and its size."""
+        """Returns the start of this rank's part of a block of samples, and its size."""
         edges = self.edges(block)
         return edges[self.replica], edges[self.replica + 1] - edges[self.replica]
 
     def report(self, line: Mapping[str, Any]) -> None:
         """Appends a JSON line to this rank's report, if there is one. Numbers that are not finite become null.
 
-        Of a replica, only the first rank reports.
+        Only the first rank of a replica reports.
         """
         if self.report_file and self.replica_rank == 0:
             moved = self.gate.reports if self.gate else ""
@@ -127,7 +127,7 @@ def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs
 
     `global_batch`, `epochs` and `replica_size` apply only if hsched does not set them.
     """
-    alone = "RANK" not in env  # lines of setup see some variables, but are no rank
+    alone = "RANK" not in env  # setup lines see some of the variables, but are not ranks
     rank, world_size = (0, 1) if alone else (int(env["RANK"]), int(env["WORLD_SIZE"]))
     planned = env.get("HSCHED_GLOBAL_BATCH")
     whole = int(planned) if planned else global_batch
@@ -157,7 +157,7 @@ def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs
 
 
 def _member(env: Mapping[str, str], is_told: bool, rank: int, world_size: int, replica_size: Optional[int]) -> Optional[Tuple[int, int, int]]:
-    """Returns what `Rank.member` is: as hsched says or, without it, of neighbours in equal numbers."""
+    """Returns `Rank.member`: as set by hsched, or else for replicas of equal size with consecutive ranks."""
     if is_told and "HSCHED_REPLICA" in env:
         replica, place, size = (int(env["HSCHED_REPLICA" + name]) for name in ("", "_RANK", "_SIZE"))
         if replica < 0 or not 0 <= place < size <= world_size:
@@ -187,8 +187,8 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
     """
     global started
     me = read_rank(os.environ, global_batch, epochs, replica_size)
-    signal.signal(signal.SIGUSR1, on_stop)  # for threads that were there before
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # what is started from now on inherits this, and outlives the signal
+    signal.signal(signal.SIGUSR1, on_stop)  # for threads that already exist
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # child processes inherit this and survive the signal
     if os.environ.get("HSCHED_GATE"):
         me = replace(me, gate=Gate(os.environ["HSCHED_GATE"], me.rank, float(os.environ.get("HSCHED_GATE_LIMIT_S", timeout_s))))
         if me.gate.hold(dict.fromkeys(PARKED, "waiting")):
@@ -204,13 +204,13 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
         sliced = "MIG-" in os.environ.get("CUDA_VISIBLE_DEVICES", "") or re.search(r"\dg\.\d+gb", me.gpu_type.lower())
         backend = "nccl" if on_gpu and not sliced and dist.is_nccl_available() else "gloo"
     timeout = datetime.timedelta(seconds=timeout_s)
-    store = None if "RANK" in os.environ else dist.HashStore()  # nobody to meet, and perhaps no MASTER_ADDR
+    store = None if "RANK" in os.environ else dist.HashStore()  # there are no other ranks, and perhaps no MASTER_ADDR
     try:
         dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
     except RuntimeError as error:
         if "libuv" not in str(error):
             raise
-        # Since 2.4 PyTorch meets by libuv, and asks for it where it was built without, as Debian's.
+        # Since 2.4, PyTorch uses libuv for the rendezvous, even in builds without it, such as Debian's.
         os.environ["USE_LIBUV"] = "0"
         dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
     me = me if backend == "gloo" else replace(me, control=dist.new_group(timeout=timeout, backend="gloo"))
@@ -224,7 +224,7 @@ def _device(me: Rank) -> Any:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
         return torch.device("cpu")
-    index = me.local_rank if count > 1 else 0  # some sites show each rank its own device alone
+    index = me.local_rank if count > 1 else 0  # at some sites, each rank sees only its own device
     if index >= count:
         raise RuntimeError("rank %d has local rank %d, but sees only %d GPUs on its node" % (me.rank, me.local_rank, count))
     return torch.device("cuda", index)

@@ -1,4 +1,4 @@
-"""Trainings whose loop belongs to a framework: what such a loop gets as its loader, one iteration an epoch, one batch a step."""
+"""Training loops of a framework: the loader for such a loop, with one iteration per epoch and one batch per step."""
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, List, Optional
@@ -10,11 +10,11 @@ from .training import Training
 
 
 class Loader:
-    """Hands out the steps of a training, which are this rank's micro-batches of each global batch."""
+    """Yields the steps of a training, each with this rank's micro-batches of a global batch."""
 
     def __init__(self, dataset: Any, me: Rank, *, count: Optional[Callable[[Any], float]] = None, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
                  seed: int = 0, num_workers: int = 0, **options: Any) -> None:
-        """`count` is that of `Training.steps`; `options` are those of torch's DataLoader."""
+        """`count` is the argument of `Training.steps`; `options` are those of torch's DataLoader."""
         if me.shares_model:
             raise ValueError("replicas of several ranks are for programs with a loop of their own: use init(), BatchSampler and Training, as in examples/replicas")
         if isinstance(dataset, torch.utils.data.DataLoader):
@@ -29,10 +29,10 @@ class Loader:
         self.batches = torch.utils.data.DataLoader(dataset, batch_sampler=self.places, collate_fn=collate_fn, num_workers=num_workers, **more)
         self.training: Optional[Training] = None
         self._before_close: Callable[[], None] = lambda: None
-        self._is_open = False  # whether an epoch was begun and not closed
+        self._is_open = False  # whether an epoch has started and not ended
 
     def attach(self, training: Training, before_close: Callable[[], None]) -> None:
-        """Begins the training whose steps these are; `before_close` is called before each epoch's report."""
+        """Starts the training that these steps belong to; `before_close` is called before each epoch's report."""
         self.training, self._before_close, self._is_open = training, before_close, False
         training.begin()
 
@@ -46,14 +46,14 @@ class Loader:
     def _steps(self) -> Iterator[Any]:
         if self.training is None:
             raise RuntimeError("this loader belongs to the training that hsched_ddp makes for its framework, and none has begun")
-        # The framework has done by now what it does after an epoch, such as evaluations and schedules.
+        # By now, the framework has finished its work after an epoch, such as evaluations and schedules.
         self.close()
         self._is_open = True
         self.training.open_epoch()
         yield from self.training.steps(self.batches, self.count)
 
     def close(self, is_whole: bool = True) -> None:
-        """Ends the epoch that was begun, if there is one, or saves what was done of it. All ranks must call this."""
+        """Ends the current epoch, if there is one, or saves its finished steps. All ranks must call this."""
         if not self._is_open or self.training is None:
             return
         self._is_open = False
@@ -63,13 +63,13 @@ class Loader:
         else:
             self.training.save()
 
-    # What loops ask of a loader that should resume: its place is in the training's checkpoint.
+    # Loops call these methods of a loader to resume; its position is in the checkpoint of the training.
 
     def state_dict(self) -> Dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """There is nothing to load."""
+        """Does nothing: there is nothing to load."""
 
 
 def numbered(name: str, parts: List[Any]) -> Dict[str, Any]:
@@ -78,7 +78,7 @@ def numbered(name: str, parts: List[Any]) -> Dict[str, Any]:
 
 
 class Part:
-    """A part of a checkpoint, of two functions: what they refer to is not looked at for models."""
+    """A part of a checkpoint, made of two functions; models that they refer to are not searched."""
 
     def __init__(self, get: Callable[[], Dict[str, Any]], put: Callable[[Dict[str, Any]], None]) -> None:
         self.state_dict, self.load_state_dict = get, put

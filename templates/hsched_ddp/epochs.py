@@ -1,4 +1,4 @@
-"""Epochs: what a training does before, between and after them, whoever has the loop."""
+"""Epochs: the work before, between and after them, whether the loop belongs to the program or a framework."""
 from __future__ import annotations
 
 import math
@@ -24,7 +24,7 @@ from .shares import Shares, SharesFile, of_numbers
 
 
 class Epochs:
-    """What a training does with its epochs."""
+    """The epochs of a training."""
 
     me: Rank
     sampler: BatchSampler
@@ -48,17 +48,17 @@ class Epochs:
     _unreported: Optional[Dict[str, Any]]
 
     def _begin_epochs(self) -> None:
-        self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
-        # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
+        self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; must be equal on all ranks
+        # The epoch's loss so far on this rank, as a sum over the counted items, the count, and the samples.
         self.loss, self.counted, self._samples = 0.0, 0.0, 0
-        self._so_far = [0.0, 0.0]  # the epoch's loss and count when it was saved and left, over all ranks; on rank 0
+        self._so_far = [0.0, 0.0]  # on rank 0: the loss and count of all ranks when the epoch was saved before its end
         self._shares = SharesFile(os.environ["HSCHED_SHARES"]) if os.environ.get("HSCHED_SHARES") else None
-        self._epoch_begun = 0.0  # seconds of a clock
+        self._epoch_begun = 0.0  # in seconds of a monotonic clock
 
     def epochs(self) -> Iterator[int]:
         """Yields the remaining epochs, counted from 1. Saves a checkpoint and reports after each one.
 
-        Rank 0 reports last, after the checkpoint is written: its line marks the epoch as done.
+        Rank 0 reports last, after writing the checkpoint, because its line marks the epoch as done.
         """
         self.begin()
         while self.epoch < self.me.epochs:
@@ -69,7 +69,7 @@ class Epochs:
             self.copies.finish()
 
     def begin(self) -> None:
-        """Does what comes before the first epoch."""
+        """Prepares the first epoch."""
         gate = self.me.gate
         self._check_states()
         if self.copies:
@@ -79,13 +79,13 @@ class Epochs:
             gate.say("running")
 
     def open_epoch(self) -> None:
-        """Begins an epoch, or what is left of one."""
+        """Starts an epoch, or the rest of one."""
         (self.loss, self.counted), self._so_far = self._so_far, [0.0, 0.0]
         self._samples, self.metrics = 0, {}
         self._epoch_begun = time.monotonic()
 
     def close_epoch(self) -> None:
-        """Ends an epoch: saves and reports it, stops or waits if that is wanted, and takes new shares. All ranks must call this."""
+        """Ends an epoch: saves and reports it, stops or waits if requested, and adopts new shares. All ranks must call this."""
         gate, epoch = self.me.gate, self.epoch + 1
         line = dict(self._line(time.monotonic() - self._epoch_begun), epoch=epoch)
         self._unreported = line
@@ -93,7 +93,7 @@ class Epochs:
             self.copies.begin_epoch()
         else:
             self.begin_epoch(epoch)
-        # Rank 0 alone looks whether to wait: all ranks do so after the same epoch, with its checkpoint written.
+        # Only rank 0 checks whether to wait, so that all ranks wait after the same epoch, with its checkpoint written.
         number, want = gate.read() if gate and self.me.rank == 0 else (0, "go")
         asked = self._sum([float(stop_requested()), float(want in PARKED), float(number), *self._offered(want in PARKED)]).tolist()
         stopping, parking = asked[0] > 0, asked[1] > 0 and self.epoch < self.me.epochs
@@ -118,16 +118,16 @@ class Epochs:
             gate.say("running")
 
     def begin_epoch(self, done: int) -> None:
-        """Begins the epoch after so many, cut for the ranks that there are."""
+        """Starts the epoch after `done` ones, divided for the current ranks."""
         self.sampler.cut(self.me.replicas)
         self.epoch, self.left = done, [[0, self.sampler.steps]]
         self.loss, self.counted = 0.0, 0.0
 
     def _line(self, epoch_s: float) -> Dict[str, Any]:
-        """Returns the report of an epoch; times in seconds."""
+        """Returns the report of an epoch; times are in seconds."""
         passes, micro_batch = self.timer.flush(), evenly(self.me.batch, self.me.micro_batch)[0]
         whole = [seconds for samples, seconds in passes if samples == micro_batch]
-        whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one memory is still allocated
+        whole = whole[2:] or whole[1:] or whole  # the first pass warms up, and the second one still allocates memory
         if self.loss_check:
             self.loss_check.end_epoch()
         loss, count = self._sum_once([float(self.loss), self.counted]).tolist()
@@ -138,14 +138,14 @@ class Epochs:
                 "metrics": {name: float(value) for name, value in metrics.items()}}
         if self.me.in_replicas:
             line["replica"] = self.me.replica
-        if self._shares and not self.copies:  # from 0: hsched sees that others would be taken
+        if self._shares and not self.copies:  # even if 0, so that hsched sees that new shares would be adopted
             line["shares"] = self._shares.version
         return line
 
     # Shares that change
 
     def _offered(self, is_parking: bool) -> List[float]:
-        """Returns the shares that rank 0 has found, as numbers to be summed up over ranks: zeros on all others, nothing if hsched writes none."""
+        """Returns the shares that rank 0 has found, as numbers to be summed over ranks: zeros on other ranks; empty if hsched writes none."""
         if not self._shares:
             return []
         found = None
@@ -155,7 +155,7 @@ class Epochs:
         return found.numbers() if found else [0.0] * (1 + 2 * self.me.replicas)
 
     def _adopt(self, shares: Shares) -> None:
-        """Takes new shares from the epoch that begins on."""
+        """Adopts new shares from the coming epoch on."""
         assert self._shares is not None
         self._shares.version = shares.version
         self.me = replace(self.me, batches=tuple(shares.batches), micro_batch=shares.micro[self.me.replica])
@@ -170,9 +170,9 @@ class Epochs:
     # Parking
 
     def _park(self) -> None:
-        """Waits until hsched lets the training go on. What is on the device stays there, or goes to the host's memory.
+        """Waits until hsched resumes the training. The data on the device stay there, or move to the host's memory.
 
-        A stop, or a wait that takes too long, ends the training: its checkpoint is written.
+        A stop, or a wait that takes too long, ends the training, whose checkpoint is already written.
         """
         moved = Moved(self.me.device)
 
@@ -183,11 +183,11 @@ class Epochs:
             elif state == "parked":
                 moved.put_back()
                 if self.me.device.type == "cuda":
-                    torch.cuda.empty_cache()  # what no tensor needs between epochs
+                    torch.cuda.empty_cache()  # frees cached memory
 
         with self.progress.during("parked"):
             leaving = self.me.gate.hold(PARKED, enter)
         if self._sum([float(leaving)]) > 0:
-            leave(SAVED)  # without what was moved: the device may have another user
+            leave(SAVED)  # without moving the data back: another job may use the device
         moved.put_back()
         self.me.gate.say("running")

@@ -1,11 +1,11 @@
-"""The exchange of gradients and buffers between ranks, once for each step of the optimizer, whatever passes a rank made.
+"""The exchange of gradients and buffers between ranks, once per optimizer step, regardless of the passes of a rank.
 
 DistributedDataParallel (DDP) exchanges in the first backward pass after an armed forward pass. It hangs if ranks make
-unequal numbers of passes and one of those is a forward pass alone. So DDP never is armed here, and this module averages the
-gradients as they stand at the end of a step. An average of averages is the same average, so it may do so more than once.
+unequal numbers of passes and one of those is a forward pass alone. Therefore, DDP is never armed here, and this module
+averages the gradients at the end of a step. Averaging twice gives the same average, so it may do so more than once.
 
-Buckets of gradients travel during the backward pass, as in DDP, once all ranks have seen that each parameter gets its
-gradient once in the last micro-batch. If one then gets another, what came too late is averaged at the end.
+Buckets of gradients are sent during the backward pass, as in DDP, once all ranks have seen that each parameter gets its
+gradient exactly once in the last micro-batch. If a parameter then gets another one, it is averaged at the end.
 """
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import AbstractSet, Any, Callable, Dict, Iterable, List, Mapping, Op
 from .core import Rank
 from .optional import dist, torch
 
-BUCKET_BYTES = 25 << 20  # of gradients that travel together, as in DDP
+BUCKET_BYTES = 25 << 20  # size of a bucket of gradients, as in DDP
 SPARSE = 1 << 16  # what a rank with a sparse gradient adds to the number of ranks that have one
 
 
 class Bucket:
-    """Gradients that travel together, as a communication hook of DDP sees them (torch.distributed.GradBucket)."""
+    """Gradients that are sent together, with the interface for communication hooks of DDP (torch.distributed.GradBucket)."""
 
     def __init__(self, index: int, parameters: List[Any]) -> None:
         self._index, self._parameters, self._is_last = index, parameters, False
         self._flat: Any = None  # the gradients one after the other; [elements]
-        self.work: Any = None  # what tells when they have arrived
+        self.work: Any = None  # the handle to wait for their arrival
         self.waits_for = 0  # parameters that lack their gradient in this step
 
     def index(self) -> int:
@@ -48,12 +48,12 @@ class Bucket:
         return [part.view_as(parameter) for part, parameter in zip(self._flat.split(sizes), self._parameters)]
 
     def send(self, hook: Callable[[Any, Any], Any]) -> None:
-        """Begins to average the gradients as they are now; a parameter without one adds zeros."""
+        """Starts to average the current gradients; a parameter without one adds zeros."""
         self._flat = torch.cat([_dense(own).reshape(-1) for own in self._parameters])
         self.work = hook(None, self)
 
     def receive(self, late: Mapping[Any, Any], used: AbstractSet[Any], sparse: AbstractSet[Any]) -> None:
-        """Waits for the averages, and makes them, and what came too late to be sent, the gradients of parameters that have one."""
+        """Waits for the averages, and stores them, plus gradients that came too late to be sent, in the parameters."""
         answer = self.work.wait()
         self._flat, self.work = answer[0] if isinstance(answer, (list, tuple)) else answer, None
         for own, mean in zip(self._parameters, self.gradients()):
@@ -87,9 +87,9 @@ class Exchange:
         self._control = me.group if me.control is None else me.control
         self._hook = comm_hook or self._all_reduce
         self._parameters: List[Any] = []
-        self._buckets: List[Bucket] = []  # those that are sent during the last pass of this step; none: all are sent after it
+        self._buckets: List[Bucket] = []  # those that are sent during the last pass of this step; if empty, all are sent after it
         self._place: Dict[Any, int] = {}  # the bucket of each parameter
-        self._next = 0  # the first bucket that was not sent yet
+        self._next = 0  # the first bucket that has not been sent
         self._used: List[Any] = []  # the parameters that had gradients in the last step, on any rank
         self._count: Dict[Any, int] = {}  # how often each got a gradient in the last pass of this step
         self._late: Dict[Any, Any] = {}  # gradients that came after the bucket was sent
@@ -97,7 +97,7 @@ class Exchange:
         self._is_last_pass = self._is_inside = False
         self._is_done = True  # whether the gradients of this step have been exchanged
         self._sizes: Sequence[int] = [1] * me.world_size  # samples of each rank in this step
-        self._is_queued = False  # whether an exchange follows the backward pass that runs
+        self._is_queued = False  # whether an exchange follows the current backward pass
         self._is_pending = False  # whether a gradient has come since the last exchange
         self._is_off = False
         self._handles: List[Any] = []
@@ -105,9 +105,9 @@ class Exchange:
             self._take_over(model)
 
     def _take_over(self, model: Any) -> None:
-        """Sees to it that DDP exchanges nothing by itself."""
+        """Ensures that DDP exchanges nothing by itself."""
         model.require_backward_grad_sync = model.require_forward_param_sync = False
-        model._static_graph_delay_allreduce_enqueued = True  # what DDP does once with static_graph, synchronised or not
+        model._static_graph_delay_allreduce_enqueued = True  # DDP does this once with static_graph, synchronised or not
         earlier = getattr(model, "_hsched_exchange", None)
         if earlier is not None:
             earlier.remove()
@@ -116,13 +116,13 @@ class Exchange:
             return
         ignored = set(getattr(model, "parameters_to_ignore", ()))
         for name, own in model.module.named_parameters():
-            is_known = any(own is other for other in self._parameters)  # of another model that shares it
+            is_known = any(own is other for other in self._parameters)  # another model shares it
             if name not in ignored and not is_known and (own.is_floating_point() or own.is_complex()):
                 self._parameters.append(own)
                 self._watch(own)
 
     def _watch(self, parameter: Any) -> None:
-        """Has this object told before and after a gradient is added to a parameter's."""
+        """Registers hooks that run before and after a gradient is added to a parameter's."""
         frozen = not parameter.requires_grad
         parameter.requires_grad_(True)
         with torch.enable_grad():
@@ -130,10 +130,10 @@ class Exchange:
         before = parameter.register_hook(lambda gradient: self._before(parameter, gradient))
         after = node.register_hook(lambda *unused: self._after(parameter))
         parameter.requires_grad_(not frozen)
-        self._handles += [before, after, node]  # torch keeps no node that nobody holds
+        self._handles += [before, after, node]  # torch drops a node without references
 
     def remove(self) -> None:
-        """Stops watching: another Training has the models."""
+        """Removes the hooks: another Training has the models."""
         for handle in self._handles:
             if hasattr(handle, "remove"):
                 handle.remove()
@@ -142,11 +142,11 @@ class Exchange:
     # During the passes
 
     def off(self, is_off: bool) -> None:
-        """Sets whether gradients stay as they are, for trial passes."""
+        """Sets whether gradients stay unchanged, for trial passes."""
         self._is_off = is_off
 
     def begin(self, sizes: Sequence[int]) -> None:
-        """Begins the passes of a step, on all ranks, which have so many samples of it; [world_size]."""
+        """Starts the passes of a step on all ranks, with the samples of each rank; [world_size]."""
         self._sizes, self._is_done = sizes, False
         all_have_samples = min(sizes) > 0
         self._count, self._late, self._next = {}, {}, 0
@@ -156,7 +156,7 @@ class Exchange:
             bucket.waits_for = len(bucket.parameters())
 
     def begin_pass(self, is_last: bool) -> None:
-        """Begins a pass of a step; `is_last` says whether it is this rank's last one."""
+        """Starts a pass of a step; `is_last` says whether it is this rank's last one."""
         self._is_inside, self._is_last_pass = True, is_last
 
     def _before(self, parameter: Any, gradient: Any) -> None:
@@ -167,7 +167,7 @@ class Exchange:
     def _after(self, parameter: Any) -> None:
         if self._is_off:
             return
-        if not self._is_inside:  # a backward pass beside the steps, or after the micro-batches of one
+        if not self._is_inside:  # a backward pass outside the steps, or after the micro-batches of one
             if not self._is_queued:
                 torch.autograd.Variable._execution_engine.queue_callback(self.finish)  # type: ignore[attr-defined]
             self._is_queued = True
@@ -189,7 +189,7 @@ class Exchange:
     # At the end of a step
 
     def before_optimizer(self) -> None:
-        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it does so sooner."""
+        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it steps earlier."""
         if not self._is_inside:
             return
         if not self._is_last_pass:
@@ -199,7 +199,7 @@ class Exchange:
         self.finish()
 
     def abandon(self) -> None:
-        """Ends the passes of a step that the program left early, or did not begin."""
+        """Ends the passes of a step that the program left early or did not start."""
         self._is_inside = self._is_last_pass = self._is_pending = False
 
     def end(self) -> None:
@@ -240,7 +240,7 @@ class Exchange:
         return used, sparse, late > 0, regular == self.me.world_size and not sparse
 
     def _in_buckets(self, parameters: Sequence[Any]) -> List[Bucket]:
-        """Returns buckets of parameters, the last ones first: their gradients come first."""
+        """Returns buckets of parameters, the last ones first, because their gradients come first."""
         groups: List[List[Any]] = []
         sizes: List[int] = []
         for own in reversed(parameters):

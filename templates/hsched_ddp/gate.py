@@ -1,4 +1,4 @@
-"""The gate at which hsched lets a training wait, and what happens to its tensors meanwhile. docs/training.md has the protocol."""
+"""The gate at which hsched makes a training wait, and the handling of its tensors in the meantime. docs/training.md has the protocol."""
 from __future__ import annotations
 
 import contextlib
@@ -12,28 +12,28 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 from .optional import torch
 from .process import stop_requested
 
-PARKED = {"park": "parked", "offload": "offloaded"}  # wishes on which a training waits, and its state then
+PARKED = {"park": "parked", "offload": "offloaded"}  # requests to wait, and the resulting state
 
 
 class Gate:
-    """Where hsched says whether a training may go on: a file that is replaced as a whole, and a bell for each rank.
+    """The gate of a training: a file with hsched's last request, which is replaced atomically, and a pipe that wakes each rank.
 
-    A rank that has to wait does so outside any exchange with other ranks. docs/training.md has the protocol.
+    A rank never waits during an exchange with other ranks. docs/training.md has the protocol.
     """
 
     def __init__(self, path: str, rank: int, limit_s: float) -> None:
         self.path, self.limit_s, self.number = path, limit_s, 0
-        self.parks = False  # whether this program waits where it is asked to
-        self.reports = ""  # the folder for this rank's reports, where it is not that of the start any more
+        self.parks = False  # whether this program waits when it is asked to
+        self.reports = ""  # the folder for this rank's reports, if it has changed since the start
         self._own = "%s.%d" % (path, rank)
         self._bell: Optional[int] = None
-        with contextlib.suppress(OSError):  # a file system without pipes: the file is looked at once a second
+        with contextlib.suppress(OSError):  # on a file system without pipes, the file is read once a second
             with contextlib.suppress(FileExistsError):
                 os.mkfifo(self._own + ".bell")
             self._bell = os.open(self._own + ".bell", os.O_RDWR | os.O_NONBLOCK)
 
     def read(self) -> Tuple[int, str]:
-        """Returns the number of hsched's last wish, and the wish: go, park or offload."""
+        """Returns the number of hsched's last request, and the request: go, park or offload."""
         try:
             with open(self.path) as file:
                 wish = json.load(file)
@@ -43,11 +43,11 @@ class Gate:
         return int(wish["number"]), str(wish["want"])
 
     def say(self, state: str) -> None:
-        """Acknowledges the last wish that this rank has read, and rings for hsched."""
+        """Acknowledges the last request that this rank has read, and wakes hsched."""
         with open(self._own + ".tmp", "w") as file:
             json.dump({"number": self.number, "state": state, "pid": os.getpid(), "parks": self.parks, "memory": memory()}, file)
         os.replace(self._own + ".tmp", self._own)
-        with contextlib.suppress(OSError):  # nobody listens
+        with contextlib.suppress(OSError):  # hsched does not listen
             bell = os.open(self.path + ".bell", os.O_WRONLY | os.O_NONBLOCK)
             try:
                 os.write(bell, b"!")
@@ -55,10 +55,10 @@ class Gate:
                 os.close(bell)
 
     def hold(self, states: Mapping[str, str], enter: Callable[[str], None] = lambda state: None) -> bool:
-        """Waits until hsched lets this rank go on; returns whether it has to end instead.
+        """Waits until hsched resumes this rank; returns whether it has to end instead.
 
-        `states` names the state for each wish to wait; `enter` brings it about before it is acknowledged. A rank has to
-        end when it or another one was asked to stop, or when it has waited too long.
+        `states` names the state for each request to wait; `enter` changes to the state before it is acknowledged. A rank has
+        to end if it or another one was asked to stop, or if it has waited too long.
         """
         deadline, said = time.monotonic() + self.limit_s, (-1, "")
         while True:
@@ -66,7 +66,7 @@ class Gate:
             if want not in states:
                 return False
             if stop_requested() or time.monotonic() > deadline or os.path.exists(self.path + ".stop"):
-                with open(self.path + ".stop", "w"):  # the signal may have reached this rank alone
+                with open(self.path + ".stop", "w"):  # the signal may have reached only this rank
                     return True
             if said != (self.number, want):
                 enter(states[want])
@@ -80,7 +80,7 @@ class Gate:
 
 
 def memory() -> Dict[str, int]:
-    """Returns the bytes that this process has taken at most of its host and, of its device, all that there are, what it holds, and the most."""
+    """Returns the peak host memory of this process and, of its device, the total, the current and the peak memory, in bytes."""
     own = {"host": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         own.update(device=torch.cuda.mem_get_info()[1], held=torch.cuda.memory_reserved(), peak=torch.cuda.max_memory_reserved())
@@ -90,7 +90,7 @@ def memory() -> Dict[str, int]:
 class Moved:
     """Tensors of a device whose values are kept in the host's memory for a while.
 
-    Their storages are emptied, not replaced, so that all who refer to the tensors still do: optimizers, views, DDP.
+    Their storages are emptied, not replaced, so that references to the tensors stay valid: optimizers, views, DDP.
     """
 
     def __init__(self, device: Any) -> None:
@@ -100,15 +100,15 @@ class Moved:
     def take(self, tensors: Iterable[Any]) -> None:
         """Moves the values of the device's tensors to the host, each storage once, and frees them on the device."""
         for tensor in tensors:
-            tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor, what this rank holds
+            tensor = getattr(tensor, "_local_tensor", tensor)  # the local part of a DTensor
             storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage().untyped()  # before torch 2.0
-            if tensor.device != self._device or len(storage) == 0:  # empty: moved already
+            if tensor.device != self._device or len(storage) == 0:  # empty: already moved
                 continue
             values = self._bytes(storage).to("cpu", copy=True)
             try:
                 storage.resize_(0)
             except RuntimeError:
-                continue  # memory of somebody else, such as an array of numpy: stays
+                continue  # memory that torch does not own, such as a NumPy array, stays
             self._kept.append((storage, values))
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
@@ -124,7 +124,7 @@ class Moved:
 
 
 def tensors_in(part: Any) -> Iterator[Any]:
-    """Yields the tensors in what `state_dict` returns."""
+    """Yields the tensors in the result of `state_dict`."""
     if isinstance(part, torch.Tensor):
         yield part
     elif isinstance(part, Mapping) or isinstance(part, (list, tuple)):

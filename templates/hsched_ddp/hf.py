@@ -2,7 +2,7 @@
 
     class MyTrainer(hsched_ddp.hf.Mixin, transformers.Trainer): ...
 
-Call `hsched_ddp.init()` before, and `hsched_ddp.leave()` at the end. A batch of Trainer's loop is a step here: this rank's
+Call `hsched_ddp.init()` first, and `hsched_ddp.leave()` at the end. One batch of Trainer's loop is one step: this rank's
 micro-batches of one global batch.
 """
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .training import Training
 
 
 class Mixin:
-    """What changes in transformers.Trainer: its loader, the weights of its losses, its checkpoints, reports and stops."""
+    """The changes to transformers.Trainer: its loader, the weights of its losses, its checkpoints, reports and stops."""
 
     args: Any
     model: Any
@@ -58,7 +58,7 @@ class Mixin:
         return self._loader
 
     def _items(self, batch: Any) -> float:
-        """Returns what the loss of a micro-batch is a mean over: labels, of as many samples or tokens, or else samples."""
+        """Returns the number of items that the loss of a micro-batch is a mean over: labels (of samples or tokens), or else samples."""
         labels = batch.get("shift_labels", batch.get("labels")) if isinstance(batch, Mapping) else None
         if not isinstance(labels, torch.Tensor) or labels.is_floating_point() or labels.dim() == 0:
             values = batch.values() if isinstance(batch, Mapping) else batch
@@ -67,10 +67,10 @@ class Mixin:
             labels = labels[..., 1:]
         return float(labels.ne(-100).sum())
 
-    # The begin and the end of a training
+    # Start and end of a training
 
     def _init_training_state(self, max_steps: int, *arguments: Any, **named: Any) -> Tuple[int, int]:
-        """Wraps the model before the loop begins, and goes on from the checkpoint; returns the epochs done."""
+        """Wraps the model before the loop starts, and resumes from the checkpoint; returns the number of finished epochs."""
         super()._init_training_state(max_steps, *arguments, **named)  # type: ignore[misc]
         loader = self._loader
         assert loader is not None and core.started is not None
@@ -96,7 +96,7 @@ class Mixin:
         return super()._finalize_training(*arguments, **named)  # type: ignore[misc]
 
     def _progress(self) -> Part:
-        """Returns how far Trainer is, as a part of the checkpoint; what it draws of the model, callbacks and limits stays this start's."""
+        """Returns Trainer's progress as a part of the checkpoint; values from the model, callbacks and limits are those of this start."""
         own = ("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history", "best_metric", "best_global_step", "best_model_checkpoint")
 
         def get() -> Dict[str, Any]:
@@ -123,7 +123,7 @@ class Mixin:
         return ([] if step is None else [step]), None
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
-        """Makes the passes of all micro-batches of a step; then the gradients are those of the global batch."""
+        """Runs the passes of all micro-batches of a step; afterwards, the gradients are those of the global batch."""
         if not isinstance(inputs, Step):
             return super().training_step(model, inputs, num_items_in_batch)  # type: ignore[misc]
         accelerator, backward = self.accelerator, self.accelerator.backward
@@ -156,7 +156,7 @@ class Mixin:
 
 
 class _Place(TrainerCallback):  # type: ignore[misc]
-    """Tells other callbacks the place in an epoch that was begun before a stop."""
+    """Tells other callbacks the position in an epoch that was interrupted by a stop."""
 
     def __init__(self, training: Training) -> None:
         self._training = training
@@ -167,7 +167,7 @@ class _Place(TrainerCallback):  # type: ignore[misc]
 
 
 def _check(args: Any) -> None:
-    """Raises ValueError for what the shares do not go with."""
+    """Raises ValueError for options that do not work with shares."""
     if args.auto_find_batch_size:
         raise ValueError("auto_find_batch_size does not go with shares: hsched says how many samples a pass has")
     if getattr(args, "fsdp", None) or getattr(args, "deepspeed", None):
@@ -179,7 +179,7 @@ def _check(args: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Returns values of a log as plain numbers and texts."""
+    """Returns the values of a log as plain numbers and strings."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,9 +1,9 @@
-"""Lightning: what its Trainer needs to train with unequal shares.
+"""Lightning: the parts that its Trainer needs to train with unequal shares.
 
     trainer = L.Trainer(**hsched_ddp.lightning.arguments(me), ...)
     trainer.fit(module, hsched_ddp.lightning.loader(dataset, me))
 
-A batch of Lightning's is a step here: this rank's micro-batches of one global batch. The strategy makes a pass for each.
+One batch of Lightning's loop is one step: this rank's micro-batches of one global batch. The strategy runs a pass for each.
 """
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .step import Step
 from .training import Training
 from .values import Refused, encode
 
-# The package of the program's own modules, where it has imported one.
+# The package that the program has imported, if any.
 _NAME = "pytorch_lightning" if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules else "lightning.pytorch"
 pl: Any = importlib.import_module(_NAME)
 environments: Any = importlib.import_module(_NAME + ".plugins.environments")
 strategies: Any = importlib.import_module(_NAME + ".strategies")
 
-_UNSET_EPOCHS = 1000  # what Lightning takes where nobody says how many
+_UNSET_EPOCHS = 1000  # Lightning's default number of epochs
 
 
 def arguments(me: Rank, **options: Any) -> Dict[str, Any]:
@@ -41,7 +41,7 @@ def loader(dataset: Any, me: Rank, **options: Any) -> Loader:
 
 
 class Environment(environments.LightningEnvironment):  # type: ignore[misc]
-    """The ranks as hsched started them, also within an allocation of Slurm's."""
+    """The ranks as hsched started them, even inside a Slurm allocation."""
 
     def __init__(self, me: Rank) -> None:
         super().__init__()
@@ -55,13 +55,13 @@ class Environment(environments.LightningEnvironment):  # type: ignore[misc]
         return self._me.world_size
 
     def set_world_size(self, size: int) -> None:
-        """Lightning computes it from equal nodes."""
+        """Does nothing: Lightning computes it from equal nodes."""
 
     def global_rank(self) -> int:
         return self._me.rank
 
     def set_global_rank(self, rank: int) -> None:
-        """As the size."""
+        """Does nothing, for the same reason."""
 
     def local_rank(self) -> int:
         return self._me.local_rank
@@ -70,11 +70,11 @@ class Environment(environments.LightningEnvironment):  # type: ignore[misc]
         return int(os.environ.get("SLURM_NODEID", os.environ.get("GROUP_RANK", 0)))
 
     def teardown(self) -> None:
-        """The variables stay."""
+        """Does nothing: the variables stay."""
 
 
 class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
-    """DistributedDataParallel with steps of unequal shares, reports, checkpoints and stops of hsched_ddp."""
+    """DistributedDataParallel with steps of unequal shares, and the reports, checkpoints and stops of hsched_ddp."""
 
     def __init__(self, me: Rank, **options: Any) -> None:
         super().__init__(parallel_devices=[me.device], cluster_environment=Environment(me), **options)
@@ -82,7 +82,7 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
         self.training: Optional[Training] = None
         self._step: Optional[Step] = None  # between its first forward pass and its last backward pass
         self._passes: Iterator[Any] = iter(())
-        self._more: Any = ()  # what training_step gets beside the batch
+        self._more: Any = ()  # the arguments of training_step after the batch
 
     @property
     def root_device(self) -> Any:
@@ -96,13 +96,13 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
     def distributed_sampler_kwargs(self) -> Dict[str, Any]:
         return {"num_replicas": self._me.world_size, "rank": self._me.rank}
 
-    # The begin and the end of a training
+    # Start and end of a training
 
     def setup(self, trainer: Any) -> None:
         if trainer.state.fn != "fit":
             return super().setup(trainer)  # type: ignore[no-any-return]
         if not self.lightning_module.automatic_optimization:
-            raise ValueError("the module optimizes manually, so nobody else can divide its batches: use hsched_ddp.Training (docs/training.md)")
+            raise ValueError("the module optimizes manually, so hsched_ddp cannot divide its batches: use hsched_ddp.Training (docs/training.md)")
         source = trainer.fit_loop._data_source
         batches = source.dataloader()
         if not isinstance(batches, Loader):
@@ -122,13 +122,13 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
         batches.attach(self.training, lambda: self._take_metrics(trainer))
 
     def _keep_steps_whole(self) -> None:
-        """Keeps hooks of the program from steps: they get the micro-batches."""
+        """Hides steps from hooks of the program, which get the micro-batches instead."""
         module = self.lightning_module
         call = module._call_batch_hook
         module._call_batch_hook = lambda name, batch, *rest: batch if isinstance(batch, Step) else call(name, batch, *rest)
 
     def _take_metrics(self, trainer: Any) -> None:
-        """Puts what the program has logged into the report of the epoch; `loss` is that of all samples."""
+        """Puts the logged values of the program into the report of the epoch; `loss` is that of all samples."""
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name != "loss"}
         self.training.metrics.update(metrics)  # type: ignore[union-attr]
 
@@ -146,7 +146,7 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
         return batch if isinstance(batch, Step) else super().batch_to_device(batch, device, dataloader_idx)
 
     def training_step(self, *arguments: Any, **named: Any) -> Any:
-        """Makes the first forward pass of a step. Lightning clears the gradients then, so the other passes follow in `backward`."""
+        """Runs the first forward pass of a step. Lightning then clears the gradients, so the other passes follow in `backward`."""
         step, *self._more = (*arguments, *named.values())
         self._step, self._passes = step, iter(step)
         if step.samples == 0:
@@ -158,14 +158,14 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
         batch = self.precision_plugin.convert_input(batch)
         batch = self.lightning_module._on_before_batch_transfer(batch, dataloader_idx=0)
         batch = super().batch_to_device(batch, self.root_device)
-        trainer._results.batch, trainer._results.batch_size = batch, None  # for the means of what training_step logs
+        trainer._results.batch, trainer._results.batch_size = batch, None  # for the means of the values that training_step logs
         output = super().training_step(batch, *self._more)
         if output is None:
             raise ValueError("training_step returned None: the ranks cannot leave a batch out, return a loss")
         return output
 
     def backward(self, closure_loss: Any, optimizer: Any, *arguments: Any, **named: Any) -> Any:
-        """Makes the backward pass of the first micro-batch, and both passes of all others; then the gradients are those of the global batch."""
+        """Runs the backward pass of the first micro-batch, and both passes of all others; afterwards, the gradients are those of the global batch."""
         step, self._step = self._step, None
         if step is None:
             return super().backward(closure_loss, optimizer, *arguments, **named)
@@ -179,7 +179,7 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
 
 
 def _progress(trainer: Any) -> Part:
-    """Returns how far Lightning's loops are, with the states of its callbacks, as a part of the checkpoint."""
+    """Returns the progress of Lightning's loops and the states of its callbacks, as a part of the checkpoint."""
     def get() -> Dict[str, Any]:
         callbacks = {}
         for own in trainer.callbacks:

@@ -1,4 +1,4 @@
-"""The weights of losses, and what a loss says of itself that does not go with them."""
+"""The weights of losses, and warnings about losses that the weights do not suit."""
 from __future__ import annotations
 
 import os
@@ -9,9 +9,9 @@ from typing import Any, Iterator, Mapping, Optional, Set
 from .core import Rank
 from .optional import torch
 
-_MEAN, _SUM = 1, 2  # how torch numbers reductions
+_MEAN, _SUM = 1, 2  # torch's numbers for reductions
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mean", "Sum", "Neg", "ToCopy", "View", "Squeeze", "Unsqueeze", "Select", "MaskedFill", "Reshape", "Alias", "Clone")
-_MOST_NODES = 64  # of a loss's graph that are looked at
+_MOST_NODES = 64  # maximum number of nodes of a loss's graph to inspect
 
 
 def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str = "mean") -> Any:
@@ -29,21 +29,21 @@ def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str =
 
 
 class LossCheck:
-    """Looks at the graph of a loss for what the number of samples does not weight rightly, and warns of each once.
+    """Finds reductions in the graph of a loss for which the number of samples is the wrong weight, and warns of each once.
 
-    What a loss does by itself, such as dividing by a mask, does not show in the graph.
+    Computations of the program's own, such as dividing by a mask, cannot be recognised in the graph.
     """
 
     def __init__(self, is_quiet: bool) -> None:
-        """`is_quiet` says whether this rank leaves it to another one to warn."""
+        """`is_quiet` says whether this rank leaves warnings to another one."""
         self._is_quiet = is_quiet
         self._said: Set[str] = set()
-        self._flags: Any = None  # on a GPU: whether a label was ignored, not read yet
+        self._flags: Any = None  # on a GPU: whether a label was ignored; not read yet
         self._ignored = 0  # the label of `_flags`
         self._items: Optional[float] = None  # items in the loss for each sample, in the first pass
 
     def look(self, loss: Any, reduction: str, samples: int, batch: Any) -> None:
-        """Looks at the loss of a pass over so many samples, which the program says is reduced so."""
+        """Checks the loss of a pass over `samples` samples against the reduction that the program states."""
         if self._is_quiet:
             return
         top: Any = getattr(loss, "grad_fn", None)
@@ -63,9 +63,9 @@ class LossCheck:
             self._warn_of_ignored(-100)
 
     def _look_at_labels(self, node: Any, samples: int) -> None:
-        """Looks at a mean over labels: it is one over samples only if every label counts, and counts once."""
+        """Checks a mean over labels: it is a mean over samples only if every label counts, and counts once."""
         labels, ignored = node._saved_target, node._saved_ignore_index
-        ignored = ignored - (1 << 64) if ignored >= 1 << 63 else ignored  # torch says it without a sign
+        ignored = ignored - (1 << 64) if ignored >= 1 << 63 else ignored  # torch stores it unsigned
         weight = getattr(node, "_saved_weight", None)
         if weight is not None:
             self._warn("weight", "the loss has class weights, but hsched weights ranks by their number of samples: sum the weights of the "
@@ -79,11 +79,11 @@ class LossCheck:
         if flag.device.type == "cpu":
             if flag:
                 self._warn_of_ignored(ignored)
-        else:  # the GPU is not waited for
+        else:  # without waiting for the GPU
             self._flags, self._ignored = flag if self._flags is None else self._flags | flag, ignored
 
     def end_epoch(self) -> None:
-        """Looks at what was left on the GPU."""
+        """Reads the flags that were left on the GPU."""
         if self._flags is not None and bool(self._flags):
             self._warn_of_ignored(self._ignored)
         self._flags = None
@@ -99,7 +99,7 @@ class LossCheck:
 
 
 def _lines_to_program() -> int:
-    """Returns how many calls lie between who calls this and the program, for warnings to name its line."""
+    """Returns the number of calls between the caller and the program, so that warnings name a line of the program."""
     frame, count = sys._getframe(1), 1
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__):
         frame, count = frame.f_back, count + 1
@@ -107,7 +107,7 @@ def _lines_to_program() -> int:
 
 
 def _losses_of(top: Any) -> Iterator[Any]:
-    """Yields the nodes of a graph that are losses of torch, as far as only arithmetic lies above them."""
+    """Yields the nodes of a graph that are losses of torch with only arithmetic above them."""
     waiting, seen = [top], 0
     while waiting and seen < _MOST_NODES:
         node = waiting.pop()
@@ -119,7 +119,7 @@ def _losses_of(top: Any) -> Iterator[Any]:
 
 
 def has_label(batch: Any, label: int) -> bool:
-    """Returns whether a batch, on the CPU, has such a label."""
+    """Returns whether a batch on the CPU has such a label."""
     if isinstance(batch, torch.Tensor):
         return batch.dtype == torch.int64 and batch.device.type == "cpu" and bool((batch == label).any())
     values = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()

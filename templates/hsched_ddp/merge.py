@@ -1,4 +1,4 @@
-"""How copies of a training are merged, and the files through which they meet: weights as safetensors.
+"""Merging of the copies of a job, and the files that they exchange: weights as safetensors.
 
 Sums are made in float64 in the order of the copies and rounded to the tensor's type, so everybody who merges gets the same bits.
 """
@@ -25,7 +25,7 @@ class MergeError(ValueError):
 
 
 def merge_tensors(name: str, parts: Sequence[Any], weights: Sequence[float]) -> Any:
-    """Returns the mean of floating-point tensors by weight, in float64; the largest of counters; other integers must be equal."""
+    """Returns the weighted mean of floating-point tensors, in float64, and the maximum of counters; other integers must be equal."""
     first = parts[0]
     if any(part.shape != first.shape or part.dtype != first.dtype for part in parts):
         raise MergeError("%s has different shapes or types in different copies" % name)
@@ -50,7 +50,7 @@ def _mean(parts: Sequence[Any], weights: Sequence[float]) -> Any:
 
 
 def merge_weights(models: Sequence[Mapping[str, Any]], steps: Sequence[int]) -> Dict[str, Any]:
-    """Returns the weights of copies that did so many steps; the variances of BatchNorm are those of the mixture."""
+    """Returns the weights of copies with the given numbers of steps; the variances of BatchNorm are those of the mixture."""
     taken = [(model, own) for model, own in zip(models, steps) if own > 0]
     if not taken:
         raise MergeError("no copy has trained a step")
@@ -71,7 +71,7 @@ def merge_weights(models: Sequence[Mapping[str, Any]], steps: Sequence[int]) -> 
 
 
 def merge_states(name: str, parts: Sequence[Any], weights: Sequence[float]) -> Any:
-    """Returns the state of optimizers, merged; what is no tensor is that of the copy with most steps."""
+    """Returns the merged state of optimizers; values that are not tensors come from the copy with the most steps."""
     first = parts[0]
     if any(type(part) is not type(first) for part in parts):
         raise MergeError("%s has different types in different copies" % name)
@@ -91,7 +91,7 @@ def merge_states(name: str, parts: Sequence[Any], weights: Sequence[float]) -> A
 
 
 def write_safetensors(path: str, tensors: Mapping[str, Any]) -> str:
-    """Writes tensors as a safetensors file, on disk when this returns; returns its SHA-256."""
+    """Writes tensors durably as a safetensors file; returns its SHA-256."""
     header: Dict[str, Any] = {}
     parts, end = [], 0
     for name in sorted(tensors):
@@ -129,7 +129,7 @@ def read_safetensors(path: str) -> Dict[str, Any]:
 
 
 def write_file(path: str, chunks: Iterable[bytes]) -> str:
-    """Replaces a file as a whole, on disk when this returns; returns its SHA-256."""
+    """Replaces a file atomically and durably; returns its SHA-256."""
     digest = hashlib.sha256()
     with new_file(path) as file:
         for chunk in chunks:
@@ -139,7 +139,7 @@ def write_file(path: str, chunks: Iterable[bytes]) -> str:
 
 
 def read_json(path: str) -> Optional[Dict[str, Any]]:
-    """Returns what a file holds; None where there is none, or only a part of one."""
+    """Returns the content of a file; None if it does not exist or is incomplete."""
     try:
         with open(path, "rb") as file:
             content = json.loads(file.read())

@@ -1,4 +1,4 @@
-"""Whether a program that was given unequal shares uses them: the first batch that a rank trains without this package's loop tells."""
+"""Checks whether a program with unequal shares uses them, from the first batch that a rank trains without this package's loop."""
 from __future__ import annotations
 
 import sys
@@ -7,16 +7,16 @@ from typing import Any, List, Optional
 from .batches import sizes_of
 from .optional import DistributedDataParallel, torch
 
-_forward: Any = None  # that of DistributedDataParallel, while this module looks at the calls of it
+_forward: Any = None  # DistributedDataParallel's own, while this module intercepts its calls
 
 
 def look(share: int, rank: int) -> None:
-    """Looks at the first batch of DistributedDataParallel that comes before a `Training`, and says so if it is not the rank's share."""
+    """Checks the first batch that DistributedDataParallel gets before a `Training`, and warns if it is not the rank's share."""
     global _forward
     if _forward is not None:
         return
     _forward = DistributedDataParallel.forward
-    seen: List[Optional[int]] = []  # samples of each pass so far of the first step; None where a batch does not show them
+    seen: List[Optional[int]] = []  # samples of each pass so far of the first step; None if a batch does not show them
 
     def forward(model: Any, *inputs: Any, **named: Any) -> Any:
         if model.module.training and torch.is_grad_enabled():
@@ -32,7 +32,7 @@ def look(share: int, rank: int) -> None:
 
 
 def stop() -> None:
-    """Looks no more."""
+    """Stops checking."""
     global _forward
     if _forward is not None:
         DistributedDataParallel.forward = _forward  # type: ignore[method-assign]

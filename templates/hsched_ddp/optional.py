@@ -1,4 +1,4 @@
-"""torch, where it is installed: without it, `torch` is None, and only what says so works."""
+"""torch, if it is installed; otherwise `torch` is None, and only the functions that expect this can be used."""
 from __future__ import annotations
 
 try:

@@ -1,8 +1,8 @@
 """The links between a job's nodes, checked before its first step by a small all-reduce and by one link at a time.
 
-The job script runs it in each rank, says how many seconds it has, and reads the last line that it prints: "torch" and
-"joined" say how far it came, "ok SPEED" that all is well, "failed REASON" that this rank's node is not. Without torch, or
-if the ranks do not meet in time, nothing was checked. It stands alone: the program of the user is not loaded.
+The job script runs it in each rank with a time limit, and reads the last line that it prints: "torch" and "joined" say
+how far it got, "ok SPEED" that all is well, and "failed REASON" that this rank's node is at fault. Without torch, or if
+the ranks do not meet in time, nothing is checked. It is independent of the user's program, which is not loaded.
 """
 
 import datetime
@@ -14,13 +14,13 @@ import time
 BEGIN = time.monotonic()
 MEGABYTES = 16
 REPEATS = 3
-# The seconds that the transfers may take: with fewer left, nothing is checked.
+# The seconds that the transfers may take; with less time left, nothing is checked.
 TRANSFERS_S = 10.0
-# A link between nodes is slow that passes less than this part of what links between other nodes pass.
+# A link between nodes is slow if its speed is below this fraction of the speed of the other links.
 SLOW = 0.125
-# As many links between nodes show what is usual.
+# The number of links between nodes from which the usual speed is known.
 ENOUGH = 4
-# How a rank learns that another one has failed.
+# Texts of errors that only show that another rank has failed.
 SECONDARY = ("closed by peer", "reset by peer", "broken pipe", "timed out", "timeout", "aborted")
 
 
@@ -33,7 +33,7 @@ def middle(numbers):
 
 
 def time_of(action, synchronise):
-    """Returns the least time of some runs, after one that sets all up."""
+    """Returns the minimum time of some runs, after a warm-up run."""
     action()
     times = []
     for _ in range(REPEATS):
@@ -46,7 +46,7 @@ def time_of(action, synchronise):
 
 
 def check(torch, dist, rank, size, device, synchronise):
-    """Returns the speed of the ring in Gbit/s, and what is wrong with this rank's node, if anything."""
+    """Returns the speed of the ring in Gbit/s, and the fault of this rank's node, if any."""
     count = MEGABYTES * 2**20 // 4
     data = torch.ones(count, device=device)
 
@@ -65,7 +65,7 @@ def check(torch, dist, rank, size, device, synchronise):
     if len(links) < ENOUGH:
         return ring, None
     received, speed = torch.empty(count, device=device), 0.0
-    # A node has one link at a time, so that a slow one does not slow its neighbours.
+    # Each node uses one link at a time, so that a slow link does not slow its neighbours.
     for turn in range(3):
         dist.barrier()
         for receiver in links_of(turn, links):
@@ -80,15 +80,15 @@ def check(torch, dist, rank, size, device, synchronise):
 
 
 def links_of(turn, links):
-    """Returns the links that are measured in a turn: every other one, and the last one of an odd number alone."""
+    """Returns the links to measure in a turn: every other one; the last of an odd number is measured alone."""
     even = len(links) - len(links) % 2
     return links[turn:even:2] if turn < 2 else links[even:]
 
 
 def slow_node(links, node):
-    """Returns what to say of a node if it is the one whose links are slow; a link is its two nodes and its speed.
+    """Returns the message about a node if its links are the slow ones; a link is two nodes and a speed.
 
-    The slow node is the one that all slow links have in common; one slow link alone does not tell which of its ends it is.
+    The slow node is the one that all slow links share; a single slow link does not show which of its ends is slow.
     """
     usual = middle([speed for _, _, speed in links])
     slow = [link for link in links if link[2] < SLOW * usual]
@@ -109,7 +109,7 @@ def main():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         device, synchronise = torch.device("cuda"), torch.cuda.synchronize
         os.environ["TORCH_NCCL_BLOCKING_WAIT"] = "1"
-    # The training's own port stays free.
+    # The port of the training itself stays free.
     port = int(os.environ["MASTER_PORT"])
     port = port + 1 if port < 65535 else port - 1
     dist.init_process_group(
@@ -119,7 +119,7 @@ def main():
         world_size=size,
         timeout=datetime.timedelta(seconds=8),
     )
-    # All ranks or none: a rank that does not take part would look like one that hangs.
+    # Either all ranks take part or none, because an absent rank would look like a hanging one.
     late = torch.tensor([float(time.monotonic() - BEGIN > left - TRANSFERS_S)], device=device)
     dist.all_reduce(late)
     if late.item() > 0:
@@ -130,7 +130,7 @@ def main():
         speed, wrong = check(torch, dist, rank, size, device, synchronise)
     except Exception as error:
         text = " ".join(str(error).split())
-        # The rank that failed first should be the one that says so.
+        # The rank that failed first should report it.
         if any(word in text.lower() for word in SECONDARY):
             time.sleep(2.0)
         say(f"failed the all-reduce with the other ranks failed: {type(error).__name__}: {text[:120]}")

@@ -1,4 +1,4 @@
-"""Two lines for a program in plain torch: everything from the process group to the checkpoint, with the usual choices."""
+"""Two lines for a program in plain torch: everything from the process group to the checkpoint, with the usual defaults."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterable, List, Optional, Tuple
@@ -18,10 +18,10 @@ def prepare(model: Any, optimizer: Any, dataset: Any, *, global_batch: Optional[
     """Initialises this rank, wraps the model, and resumes; returns the training and the loader for `training.steps`.
 
     The model moves to the rank's device and is `training.model` in DistributedDataParallel. `global_batch` and `epochs`
-    apply only if hsched does not set them. `dataset` has a length, or is an IterableDataset that yields samples, in the
-    same order on all ranks. `stateful` are other parts of the checkpoint, and the options of `Training`.
+    apply only if hsched does not set them. `dataset` has a length, or is an IterableDataset that yields samples in the same
+    order on all ranks. `stateful` contains further parts of the checkpoint, and options of `Training`.
 
-    Raises ValueError for what it cannot do, with the reason. Use `init`, `BatchSampler` and `Training` then.
+    Raises ValueError, with the reason, for programs that it cannot prepare. In that case, use `init`, `BatchSampler` and `Training`.
     """
     if torch is None:
         raise RuntimeError("prepare() needs torch; without it, use init(), BatchSampler and Rank.report()")
@@ -30,7 +30,7 @@ def prepare(model: Any, optimizer: Any, dataset: Any, *, global_batch: Optional[
     if me.shares_model:
         raise ValueError("replicas of several ranks hold the model together as the program says: use init(), BatchSampler and Training, as in examples/replicas")
     model.to(me.device)
-    if optimizer.state:  # it goes to where the parameters are
+    if optimizer.state:  # it moves to the device of the parameters
         optimizer.load_state_dict(optimizer.state_dict())
     sampler, loader = _data(dataset, me, collate_fn, seed, num_workers, stateful)
     if scheduler is not None:
@@ -41,7 +41,7 @@ def prepare(model: Any, optimizer: Any, dataset: Any, *, global_batch: Optional[
 
 
 def _check(model: Any, optimizer: Any, dataset: Any) -> None:
-    """Raises ValueError for what cannot be prepared."""
+    """Raises ValueError for objects that cannot be prepared."""
     if isinstance(model, (list, tuple, dict)):
         raise ValueError("prepare() takes one model: wrap each of several in DistributedDataParallel, and pass them as Training(..., models=[...])")
     if not isinstance(model, torch.nn.Module):
@@ -68,7 +68,7 @@ def _check(model: Any, optimizer: Any, dataset: Any) -> None:
 
 
 def _rank(global_batch: Optional[int], epochs: int) -> Rank:
-    """Returns this rank, initialised now or before."""
+    """Returns this rank, initialised now or earlier."""
     if core.started is not None:
         return core.started
     if dist.is_initialized():
@@ -77,7 +77,7 @@ def _rank(global_batch: Optional[int], epochs: int) -> Rank:
 
 
 def _data(dataset: Any, me: Rank, collate_fn: Any, seed: int, num_workers: int, stateful: Any) -> Tuple[Any, Iterable[Any]]:
-    """Returns the sampler and the loader of a data set; the place in a stream goes into the checkpoint."""
+    """Returns the sampler and the loader of a data set; the position in a stream becomes part of the checkpoint."""
     if isinstance(dataset, torch.utils.data.IterableDataset):
         stream = StreamSampler(dataset, me, num_workers)
         stateful["stream"] = stream

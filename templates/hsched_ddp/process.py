@@ -1,4 +1,4 @@
-"""How a process is asked to stop, and how it ends."""
+"""Stop requests to a process, and its end."""
 from __future__ import annotations
 
 import atexit
@@ -12,10 +12,10 @@ from typing import Any, Optional
 
 from .optional import dist, torch
 
-SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
+SAVED = 85  # the exit status of a rank that saved its state and should be resumed
 
 _asked_to_stop = False
-_left: Optional[int] = None  # the status with which `leave` ended this program
+_left: Optional[int] = None  # the exit status that `leave` used
 
 
 def on_stop(number: int, frame: Any) -> None:
@@ -29,9 +29,9 @@ def stop_requested() -> bool:
 
 
 def check_fence() -> None:
-    """Raises where a newer submission of this job has begun (HSCHED_FENCE): the checkpoint is that one's."""
+    """Raises if a newer submission of this job has started (HSCHED_FENCE) and now owns the checkpoint."""
     folder, _, own = os.environ.get("HSCHED_FENCE", "").rpartition("/")
-    with contextlib.suppress(OSError, ValueError):  # who cannot look goes on
+    with contextlib.suppress(OSError, ValueError):  # a rank that cannot read it continues
         if not any(name.isdigit() and int(name) > int(own) for name in os.listdir(folder)):
             return
         raise RuntimeError("a newer submission of this job has started from the last checkpoint")
@@ -41,8 +41,8 @@ def leave(status: int = 0) -> None:
     """Exits cleanly: raises SystemExit. All ranks must call it."""
     global _left
     if torch is not None and dist.is_initialized():
-        on_gpu = dist.get_backend() == "nccl"  # which otherwise warns that it has to guess the device
-        dist.barrier(device_ids=[torch.cuda.current_device()] if on_gpu else None)  # nobody's end breaks what another one still exchanges
+        on_gpu = dist.get_backend() == "nccl"  # without a device, it warns that it has to guess one
+        dist.barrier(device_ids=[torch.cuda.current_device()] if on_gpu else None)  # no rank ends while others still exchange data
         dist.destroy_process_group()
         _left = status
     sys.exit(status)
@@ -50,14 +50,14 @@ def leave(status: int = 0) -> None:
 
 @atexit.register
 def _end() -> None:
-    """Ends a process that left in order before the interpreter is taken down.
+    """Ends a process that left normally before the interpreter shuts down.
 
-    DistributedDataParallel keeps gloo's threads alive. One of them that is still about to drop a tensor would find no
-    interpreter any more and abort the process. Registered on import, so that what the program registers comes before.
+    DistributedDataParallel keeps gloo's threads alive. A thread that frees a tensor after the interpreter is gone would
+    abort the process. Registered on import, so that handlers of the program run first.
     """
-    if _left is None or getattr(sys, "last_value", None) is not None:  # or an exception came on the way out
+    if _left is None or getattr(sys, "last_value", None) is not None:  # or an exception was raised after that
         return
-    multiprocessing.util._exit_function()  # type: ignore[attr-defined]  # a loader's workers and what they shared
+    multiprocessing.util._exit_function()  # type: ignore[attr-defined]  # ends a loader's workers and frees their shared memory
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

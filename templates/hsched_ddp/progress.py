@@ -1,4 +1,4 @@
-"""What this rank is doing, for whoever watches the training: its steps and its phase, in a small file on the node."""
+"""The progress of this rank, for monitoring: its steps and its phase, in a small file on the node."""
 from __future__ import annotations
 
 import contextlib
@@ -7,9 +7,9 @@ from typing import Iterator, Optional
 
 
 class Progress:
-    """Writes the number of steps and the phase into the file HSCHED_PROGRESS, of which the job script makes samples.
+    """Writes the number of steps and the phase to the file HSCHED_PROGRESS, which the job script samples.
 
-    Without that variable, and where the file cannot be written, nothing happens.
+    Does nothing without that variable, or if the file cannot be written.
     """
 
     def __init__(self) -> None:
@@ -22,22 +22,22 @@ class Progress:
         self.say("start")
 
     def say(self, phase: str) -> None:
-        """Begins a phase. Until the first step is done, waiting for data and computing are part of the start: it may compile."""
+        """Starts a phase. Until the first step is done, the phase stays `start`, because models may be compiled in this time."""
         self.phase = "start" if self.steps == 0 and phase in ("data", "step") else phase
         if self._file is not None:
             try:
-                os.pwrite(self._file, b"%-31s\n" % ("%d %s" % (self.steps, self.phase)).encode(), 0)  # as long as the text before
-            except OSError:  # a full disk must not end a training
+                os.pwrite(self._file, b"%-31s\n" % ("%d %s" % (self.steps, self.phase)).encode(), 0)  # constant length
+            except OSError:  # a full disk must not end the training
                 self._file = None
 
     def count_step(self) -> None:
-        """Counts a step that is done."""
+        """Counts a finished step."""
         self.steps += 1
         self.say("data")
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:
-        """Has a phase for a while, and the one before again after it."""
+        """Sets a phase, and restores the previous one at the end."""
         before = self.phase
         self.say(phase)
         try:

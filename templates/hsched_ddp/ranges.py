@@ -1,4 +1,4 @@
-"""Arithmetic of the steps of an epoch, as ranges: which are left, which were done, and who does which."""
+"""Arithmetic on ranges of steps of an epoch: the remaining ones, the finished ones, and their division among copies."""
 from __future__ import annotations
 
 import math
@@ -17,19 +17,19 @@ def numbers(ranges: Ranges) -> Iterator[int]:
 
 
 def after(ranges: Ranges, step: int) -> Ranges:
-    """Returns the ranges of steps without one of them."""
+    """Returns the ranges without one step."""
     cut = [part for first, end in ranges for part in ([first, min(step, end)], [max(step + 1, first), end])]
     return [[first, end] for first, end in cut if first < end]
 
 
 def without(ranges: Ranges, rest: Ranges) -> Ranges:
-    """Returns the steps of ranges that are not among the last of them."""
+    """Returns the steps of ranges that are not in `rest`."""
     left = set(numbers(rest))
     return [[step, step + 1] for step in numbers(ranges) if step not in left]
 
 
 def take(ranges: Ranges, most: int) -> Tuple[Ranges, Ranges]:
-    """Returns the first steps of some, and the rest."""
+    """Returns the first steps of ranges, and the rest."""
     taken, rest = [], []
     for begin, end in ranges:
         own = min(end - begin, most)
@@ -40,7 +40,7 @@ def take(ranges: Ranges, most: int) -> Tuple[Ranges, Ranges]:
 
 
 def join(ranges: Ranges) -> Ranges:
-    """Returns the same steps in order, in as few ranges as possible; no step may be in two."""
+    """Returns the same steps in order, in as few ranges as possible; the ranges must not overlap."""
     joined: Ranges = []
     for begin, end in sorted(ranges):
         if joined and begin < joined[-1][1]:
@@ -53,10 +53,10 @@ def join(ranges: Ranges) -> Ranges:
 
 
 def split(left: int, speeds: Sequence[Optional[float]], time_s: float) -> Tuple[List[int], bool]:
-    """Returns the steps of each copy, and whether any speed is known: without, all do as many.
+    """Returns the steps of each copy, and whether any speed is known; if none is, all copies do the same number.
 
-    As in `hsched simulate --policy hadare`: as many as each can do in the time, or, where that is more than there are, in
-    proportion to speed. A copy whose speed is not known is taken to be as fast as the others on average.
+    As in `hsched simulate --policy hadare`: each copy gets as many steps as it can do in the time or, if there are not that
+    many, a number in proportion to its speed. A copy with unknown speed is assumed to have the others' average speed.
     """
     known = [speed for speed in speeds if speed]
     own = [speed or (sum(known) / len(known) if known else 1.0) for speed in speeds]

@@ -1,8 +1,8 @@
-"""The exchange of gradients and buffers between replicas of several ranks, once for each step of the optimizer.
+"""The exchange of gradients and buffers between replicas of several ranks, once per optimizer step.
 
-What ranks of a replica exchange with each other is the program's: FSDP, tensor or pipeline parallelism. If all replicas have
-one size, each rank averages what it holds of the model with its peers, the ranks at the same place in the other replicas.
-If sizes differ, ranks hold different parts, and whole gradients are averaged, a bucket at a time.
+The program handles the exchange within a replica: FSDP, tensor or pipeline parallelism. If all replicas have the same size,
+each rank averages its part of the model with its peers, the ranks at the same position in the other replicas. If sizes
+differ, ranks hold different parts, and whole gradients are averaged, one bucket at a time.
 """
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .exchange import BUCKET_BYTES, SPARSE
 from .optional import DistributedDataParallel, dist, torch
 from .replicas import sharded_tensors
 
-_FIRST_WITH_FSDP = (2, 6)  # the version of torch from which on fully_shard is supported
+_FIRST_WITH_FSDP = (2, 6)  # the first version of torch whose fully_shard is supported
 
 
 class ReplicaExchange:
-    """Keeps gradients and buffers of some models equal in all replicas."""
+    """Keeps the gradients and buffers of some models equal in all replicas."""
 
     def __init__(self, me: Rank, models: List[Any]) -> None:
         self.me = me
@@ -38,19 +38,19 @@ class ReplicaExchange:
         self._share_buffers(0)
 
     def off(self, is_off: bool) -> None:
-        """Sets whether gradients stay as they are, for trial passes."""
+        """Sets whether gradients stay unchanged, for trial passes."""
         self._is_off = is_off
 
     def begin(self, sizes: Sequence[int]) -> None:
-        """Begins the passes of a step, on all ranks; replicas have so many samples of it."""
+        """Starts the passes of a step on all ranks, with the samples of each replica."""
         self._sizes, self._is_done = sizes, False
 
     def begin_pass(self, is_last: bool) -> None:
-        """Begins a pass of a step; `is_last` says whether it is this rank's last one."""
+        """Starts a pass of a step; `is_last` says whether it is this rank's last one."""
         self._is_inside, self._is_last_pass = True, is_last
 
     def before_optimizer(self) -> None:
-        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it does so sooner."""
+        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it steps earlier."""
         if not self._is_inside:
             return
         if not self._is_last_pass:
@@ -60,7 +60,7 @@ class ReplicaExchange:
         self.finish()
 
     def abandon(self) -> None:
-        """Ends the passes of a step that the program left early, or did not begin."""
+        """Ends the passes of a step that the program left early or did not start."""
         self._is_inside = self._is_last_pass = False
 
     def end(self) -> None:
@@ -83,7 +83,7 @@ class ReplicaExchange:
         self._share_buffers(next(replica for replica, size in enumerate(self._sizes) if size))
 
     def _used(self) -> Tuple[List[Any], List[Any]]:
-        """Returns the parameters with a gradient in any replica, and those of them with a sparse one: the others keep none, so that optimizers skip them."""
+        """Returns the parameters with a gradient in any replica, and those with a sparse one. Other parameters get none, so that optimizers skip them."""
         facts = [0 if own.grad is None else 1 + SPARSE * own.grad.is_sparse for own in self._parameters]
         sums = torch.tensor(facts, dtype=torch.int64, device="cpu")
         dist.all_reduce(sums, group=self._control)
@@ -105,13 +105,13 @@ class ReplicaExchange:
         self._put(flat, [own.grad for own in bucket])
 
     def _copy(self, bucket: List[Any], source: int) -> None:
-        """Gives some tensors the values that they have in a replica."""
+        """Copies the values of some tensors from one replica."""
         flat = torch.cat([self._values(own.detach()).reshape(-1) for own in bucket])
         dist.broadcast(flat, self._rank_of(source), group=self._group)
         self._put(flat, [own.detach() for own in bucket])
 
     def _rank_of(self, replica: int) -> int:
-        """Returns the rank in the world that stands for a replica in this rank's group."""
+        """Returns the global rank that represents a replica in this rank's group."""
         if self._is_even:
             return int(dist.get_global_rank(self._group, replica))
         first = sum(self.me.replica_sizes[:replica])
@@ -121,13 +121,13 @@ class ReplicaExchange:
         return self._tensors is not None and isinstance(tensor, self._tensors.DTensor)
 
     def _values(self, tensor: Any) -> Any:
-        """Returns what is exchanged of a tensor: what this rank holds of it or, if replicas have different sizes, all of it."""
+        """Returns the values of a tensor to exchange: this rank's part or, if replicas have different sizes, the whole tensor."""
         if not self._is_sharded(tensor):
             return tensor
         return tensor.to_local() if self._is_even else tensor.full_tensor()
 
     def _put(self, flat: Any, tensors: List[Any]) -> None:
-        """Puts values, one after the other, into the tensors of which `_values` took them."""
+        """Puts concatenated values back into the tensors from which `_values` took them."""
         begin = 0
         for own in tensors:
             is_sharded = self._is_sharded(own)
@@ -140,7 +140,7 @@ class ReplicaExchange:
             held.copy_(values.view_as(held))
 
     def _in_buckets(self, tensors: Iterable[Any]) -> List[List[Any]]:
-        """Returns groups of tensors of one kind that travel together, the last ones first."""
+        """Returns groups of tensors of one type that are sent together, the last ones first."""
         groups: List[List[Any]] = []
         size = 0
         for own in reversed(list(tensors)):
@@ -163,7 +163,7 @@ class ReplicaExchange:
                 self._copy(bucket, source)
 
     def _check_alike(self) -> None:
-        """Raises ValueError on all ranks if those that exchange with each other hold different parameters."""
+        """Raises ValueError on all ranks if ranks that exchange with each other hold different parameters."""
         own = [(tuple(self._shape(one)), str(one.dtype)) for one in (*self._parameters, *self._buffers)]
         others: List[Any] = [None] * dist.get_world_size(self._control)
         dist.all_gather_object(others, own, group=self._control)
@@ -193,7 +193,7 @@ def check_models(me: Rank, models: Iterable[Any], tensors: Any) -> None:
 
 
 def _check_mesh(me: Rank, name: str, ranks: List[int]) -> None:
-    """Raises ValueError if a parameter is sharded over other ranks than those of this replica."""
+    """Raises ValueError if a parameter is sharded over ranks other than those of this replica."""
     first = me.rank - me.replica_rank
     inside = range(first, first + me.replica_size)
     if not set(ranks) <= set(inside):

@@ -1,4 +1,4 @@
-"""Replicas of several ranks: who belongs to which, and the process groups and the device mesh that follow from it."""
+"""Replicas of several ranks: their members, and the resulting process groups and device meshes."""
 from __future__ import annotations
 
 import datetime
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def join(me: Rank, timeout: datetime.timedelta, backend: str) -> Dict[str, Any]:
-    """Lets the ranks tell each other their replicas; returns what a rank then knows of them, by the names of `Rank`. All ranks must call this."""
+    """Exchanges the replicas of all ranks; returns the fields of `Rank` that follow from them, by name. All ranks must call this."""
     places: List[Any] = [None] * me.world_size
     dist.all_gather_object(places, (me.replica, me.replica_rank, me.replica_size), group=me.control)
     members = _members(places, me.replicas)
@@ -34,7 +34,7 @@ def join(me: Rank, timeout: datetime.timedelta, backend: str) -> Dict[str, Any]:
 
 
 def _members(places: List[Tuple[int, int, int]], replicas: int) -> List[List[int]]:
-    """Returns the ranks of each replica, of what all ranks say of their places; raises ValueError if they contradict each other."""
+    """Returns the ranks of each replica from the positions that all ranks state; raises ValueError if they contradict each other."""
     members: List[List[int]] = [[] for _ in range(replicas)]
     for rank, (replica, place, _) in enumerate(places):
         if replica >= replicas or place != len(members[replica]) or place > 0 and members[replica][-1] != rank - 1:
@@ -49,13 +49,13 @@ def _members(places: List[Tuple[int, int, int]], replicas: int) -> List[List[int
 
 
 def _own_group(sets: List[List[int]], rank: int, timeout: datetime.timedelta, backend: str) -> Any:
-    """Makes a process group of each set of ranks, which all ranks must do, and returns the one of this rank."""
+    """Creates a process group for each set of ranks and returns the one of this rank. All ranks must call this."""
     groups = [dist.new_group(ranks, timeout=timeout, backend=backend) for ranks in sets]
     return next(group for group, ranks in zip(groups, sets) if rank in ranks)
 
 
 def _mesh(kind: str, sizes: Tuple[int, ...]) -> Any:
-    """Returns the mesh of replicas of one size; None before torch 2.2."""
+    """Returns the mesh of replicas of equal size; None before torch 2.2."""
     try:
         from torch.distributed.device_mesh import init_device_mesh
     except ImportError:

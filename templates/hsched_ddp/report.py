@@ -1,4 +1,4 @@
-"""What a rank reports: lines of JSON, and the time of its forward and backward passes."""
+"""The reports of a rank: lines of JSON, and the time of its forward and backward passes."""
 from __future__ import annotations
 
 import json
@@ -14,7 +14,7 @@ def append_line(path: str, line: Mapping[str, Any]) -> None:
     """Appends a JSON line to a file. Numbers that are not finite become null."""
     text = json.dumps(finite(dict(line))) + "\n"
     with open(path, "a") as file:
-        file.write(text)  # one write: a reader sees the whole line or none
+        file.write(text)  # a single write, so that readers see the whole line or none
 
 
 def finite(value: Any) -> Any:
@@ -24,10 +24,10 @@ def finite(value: Any) -> Any:
 
 
 class Timer:
-    """Times forward and backward passes without the wait for other ranks, and without waiting for the GPU.
+    """Times forward and backward passes without waiting for the GPU; waits for other ranks do not count.
 
-    A pass begins when its batch is handed out and ends when the next one is asked for, or at a mark, which is made if
-    the ranks exchange gradients before that. On GPUs these are events in the stream, read when they have happened.
+    A pass starts when its batch is handed out and ends when the next one is requested, or at a mark, which is made if the
+    ranks exchange gradients before that. On GPUs, these are events in the stream, which are read once they have happened.
     """
 
     def __init__(self, device: Any) -> None:
@@ -35,7 +35,7 @@ class Timer:
         self._begin: Any = None
         self._end: Any = None
         self._running: Deque[Tuple[Any, Any, int]] = deque()
-        self.passes: List[Tuple[int, float]] = []  # samples and seconds of each pass that has ended
+        self.passes: List[Tuple[int, float]] = []  # samples and seconds of each finished pass
 
     def _now(self) -> Any:
         if not self._cuda:
@@ -56,7 +56,7 @@ class Timer:
             self._collect()
 
     def flush(self) -> List[Tuple[int, float]]:
-        """Returns the passes since the last call, having waited for them."""
+        """Waits for the passes since the last call, and returns them."""
         if self._cuda:
             torch.cuda.synchronize()
         while self._running:

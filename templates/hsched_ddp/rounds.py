@@ -1,6 +1,6 @@
-"""The folder in which copies of a training meet: who lives, who does which steps of a round, and what was handed in.
+"""The folder that the copies of a job share: which copies live, which steps of a round each does, and their results.
 
-Files alone: no tensors. docs/copies.md says what each file holds.
+This module handles only files, no tensors. docs/copies.md describes each file.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 from .merge import read_json, write_file
 from .ranges import Ranges, count, join, numbers
 
-# What the files hold: {name: form} and more names, {"*": form} any names, [form] any number, (form, form) either.
+# The forms of the files: {name: form} and more names, {"*": form} any names, [form] any number, (form, form) either.
 _RANGES: Any = [[int]]
 _MERGED = {"steps": int, "ranges": _RANGES, "weights": (str, None), "states": (str, None), "loss": ([float], None)}
 _ALIVE = {"token": str, "gone": bool, "waits": bool}
@@ -32,7 +32,7 @@ _ROUND = {"round": int, "epoch": int, "by": [(int, str)], "members": {"*": {"tok
 
 
 def fits(value: Any, form: Any) -> bool:
-    """Returns whether something that was read has a form."""
+    """Returns whether a value has a form."""
     if isinstance(form, tuple):
         return any(fits(value, own) for own in form)
     if isinstance(form, list):
@@ -46,7 +46,7 @@ def fits(value: Any, form: Any) -> bool:
 
 
 def _are_steps(ranges: Ranges) -> bool:
-    """Returns whether these are ranges of steps, of which none is in two."""
+    """Returns whether these are ranges of steps that do not overlap."""
     try:
         return all(len(own) == 2 and 0 <= own[0] <= own[1] for own in ranges) and join(ranges) is not None
     except ValueError:
@@ -54,7 +54,7 @@ def _are_steps(ranges: Ranges) -> bool:
 
 
 def _read(path: str) -> Optional[bytes]:
-    """Returns what is in a round's place; None where there is nothing, and no bytes for what is no file of this user's."""
+    """Returns the content of a round's file; None if there is none, and no bytes if it is not a file of this user."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return b""
@@ -67,7 +67,7 @@ def _read(path: str) -> Optional[bytes]:
 
 
 def _round(text: bytes, number: int) -> Optional[Dict[str, Any]]:
-    """Returns what was decided about a round; None where that is not what the text says, as when it is cut off."""
+    """Returns the decision about a round; None if the text does not contain one, for example because it is cut off."""
     try:
         own = json.loads(text)
     except (ValueError, RecursionError):
@@ -82,18 +82,18 @@ def _round(text: bytes, number: int) -> Optional[Dict[str, Any]]:
 
 
 class Folder:
-    """HSCHED_ROUND_DIR as one copy sees it; while this exists, the copy lives."""
+    """HSCHED_ROUND_DIR as one copy sees it; the copy lives while this object exists."""
 
     def __init__(self, path: str, number: int, most: int, silence_s: float = 60.0) -> None:
         self.path, self.number, self.most = path, number, most
-        self.silence_s = silence_s  # without a sign of life for so long, a copy is dead
-        self.token = secrets.token_hex(8)  # of this process: a copy that was started again is another one
-        self._waits = False  # whether it can do nothing until somebody else has written a checkpoint
+        self.silence_s = silence_s  # a copy is dead after so long without a sign of life
+        self.token = secrets.token_hex(8)  # of this process: a restarted copy has a new one
+        self._waits = False  # whether it is blocked until another copy has written a checkpoint
         os.makedirs(path, exist_ok=True)
         self._beat()
         threading.Thread(target=self._live, daemon=True).start()
 
-    # Who lives
+    # Signs of life
 
     def _beat(self, gone: bool = False) -> None:
         write_file(self._alive(self.number), [json.dumps({"token": self.token, "gone": gone, "waits": self._waits}).encode()])
@@ -120,16 +120,16 @@ class Folder:
         self._beat(gone=True)
 
     def seen(self, number: int) -> float:
-        """Returns when a copy gave its last sign of life, by the clock of the file system; 0 if it never did."""
+        """Returns the time of a copy's last sign of life, by the clock of the file system; 0 if there was none."""
         try:
             return os.stat(self._alive(number)).st_mtime
         except OSError:
             return 0.0
 
     def living(self, waiting: bool = True, missed: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Dict[int, str]:
-        """Returns the tokens of all copies that live, by the clock of the file system, which all of them share.
+        """Returns the tokens of all living copies, by the clock of the file system, which all copies share.
 
-        Without those that wait if these do not count, and without those that missed a round and were not seen since.
+        Copies that wait are left out if they should not count, as are copies that missed a round and gave no sign of life since.
         """
         os.utime(self._alive(self.number))
         now, living = os.stat(self._alive(self.number)).st_mtime, {}
@@ -144,16 +144,16 @@ class Folder:
     def lives(self, number: int, token: str) -> bool:
         return self.living().get(number) == token
 
-    # The rounds
+    # Rounds
 
     def _names(self, number: int) -> Iterator[str]:
-        """Yields where a round may be, in order: each name after the first is for a damaged file in the place before."""
+        """Yields the possible file names of a round, in order: each one after the first is used if the file before is damaged."""
         yield os.path.join(self.path, "round-%d.json" % number)
         for again in itertools.count(2):
             yield os.path.join(self.path, "round-%d.%d.json" % (number, again))
 
     def _whole(self, number: int) -> Iterator[Tuple[str, Optional[Dict[str, Any]], str]]:
-        """Yields the files in a round's places: name, what was decided, and hash; without what was decided where it is no round."""
+        """Yields the files of a round: name, decision and hash; the decision is None if the file is not a round."""
         for path in self._names(number):
             text = _read(path)
             if text is None:
@@ -161,9 +161,9 @@ class Folder:
             yield os.path.basename(path), _round(text, number), hashlib.sha256(text).hexdigest()
 
     def after(self, number: int, last: Optional[Mapping[str, Any]], base: str) -> Optional[Tuple[Dict[str, Any], str]]:
-        """Returns what was decided about the round after one with this hash, and the hash of that; None where nothing was.
+        """Returns the decision about the round after the one with this hash, and the hash of its file; None if there is none.
 
-        A round names the hash of the one before. Those of hsched 0.1.0 do not, and count as long as none before does.
+        A round contains the hash of the previous one. Rounds of hsched 0.1.0 do not; they count until one before them does.
         """
         unnamed = number == 0 or last is not None and "before" not in last
         for _, content, own in self._whole(number + 1):
@@ -172,15 +172,15 @@ class Folder:
         return None
 
     def latest(self) -> Tuple[int, Optional[Dict[str, Any]], str]:
-        """Returns the number of the last round of the chain, what was decided about it, and its hash; 0 and nothing before the first.
+        """Returns the number of the last round of the chain, the decision about it, and its hash; 0 and nothing before the first.
 
-        The chain begins with the round of the checkpoint, of which perhaps nothing but the hash is known any more.
+        The chain starts with the round of the checkpoint, of which perhaps only the hash is left.
         """
         number, base = self._marked()
         last: Optional[Dict[str, Any]] = None
         if base:
             last = next((content for _, content, own in self._whole(number) if own == base), None)
-        else:  # no checkpoint yet, or one of hsched 0.1.0
+        else:  # there is no checkpoint, or one of hsched 0.1.0
             number = 0
         while True:
             following = self.after(number, last, base)
@@ -189,7 +189,7 @@ class Folder:
             number, (last, base) = number + 1, following
 
     def decide(self, content: Mapping[str, Any], last: Optional[Mapping[str, Any]]) -> Optional[str]:
-        """Decides on a round after the last one, unless somebody else has; returns the name of its file if it was this copy."""
+        """Decides on the round after the last one, unless another copy has; returns the name of its file if this copy decided."""
         temporary = os.path.join(self.path, self.token + ".tmp")
         write_file(temporary, [json.dumps(content).encode()])
         try:
@@ -203,14 +203,14 @@ class Folder:
             os.unlink(temporary)
         return None
 
-    # What was handed in, and the checkpoint
+    # Results and the checkpoint
 
     def results(self, number: int) -> str:
-        """Returns the folder of what the copies have trained in a round."""
+        """Returns the folder with the results of a round."""
         return os.path.join(self.path, "round-%d" % number)
 
     def handed_in(self, current: Mapping[str, Any], base: str) -> Dict[int, Dict[str, Any]]:
-        """Returns what the copies of a round have written for it; nothing of another round, base or process, nor of other steps."""
+        """Returns the results of the copies of a round, without those for another round, base or process, or for other steps."""
         results = {}
         for key, own in current["members"].items():
             line = read_json(os.path.join(self.results(current["round"]), "copy-%s.json" % key))
@@ -221,7 +221,7 @@ class Folder:
         return results
 
     def forget(self, number: int) -> None:
-        """Removes what was trained in a round."""
+        """Removes the results of a round."""
         with contextlib.suppress(OSError):
             shutil.rmtree(self.results(number))
 
@@ -229,7 +229,7 @@ class Folder:
         return os.path.join(self.path, "checkpoint.json")
 
     def mark(self, number: int, base: str) -> None:
-        """Says that the checkpoint goes on with the begin of a round."""
+        """Records that the checkpoint resumes at the start of a round."""
         write_file(self._mark(), [json.dumps({"round": number, "hash": base}).encode()])
 
     def _marked(self) -> Tuple[int, str]:
@@ -237,5 +237,5 @@ class Folder:
         return (own["round"], own.get("hash", "")) if own and fits(own, {"round": int}) and fits(own.get("hash", ""), str) else (0, "")
 
     def marked(self) -> int:
-        """Returns the round with whose begin the checkpoint goes on; 0 where nothing says so."""
+        """Returns the round at whose start the checkpoint resumes; 0 if none is recorded."""
         return self._marked()[0]

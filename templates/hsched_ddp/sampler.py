@@ -13,10 +13,10 @@ from .ranges import Ranges, numbers
 class BatchSampler:
     """This rank's samples of every global batch, for DataLoader(batch_sampler=...): lists of at most `micro_batch`.
 
-    Global batches are consecutive blocks of one permutation of all samples, drawn from the seed and the epoch alone.
-    So the order of samples does not depend on the number of ranks or on their shares. All ranks take the same number
-    of steps, and no sample is used twice. Each rank has at least one sample in every step, unless the epoch was cut for
-    fewer ranks, which did not finish it.
+    Global batches are consecutive blocks of one permutation of all samples, which depends only on the seed and the epoch,
+    so the order of samples does not depend on the number of ranks or on their shares. All ranks take the same number of
+    steps, and no sample is used twice. Each rank has at least one sample in every step, unless the epoch was divided into
+    blocks for fewer ranks, which did not finish it.
 
     The samples that remain after the last whole global batch form a smaller block. If it has fewer samples than a
     quarter of a global batch, or than there are ranks, this block and the last whole one are divided evenly into two
@@ -35,7 +35,7 @@ class BatchSampler:
         self.set_epoch(1)
 
     def cut(self, ranks: int) -> None:
-        """Cuts the epoch into blocks as so many ranks do: a re-plan within an epoch must not cut the rest of it differently."""
+        """Divides the epoch into blocks for a number of ranks. A new plan within an epoch must not divide the rest differently."""
         batch, self.ranks = self.me.global_batch, ranks
         self._whole, rest = divmod(self.samples, batch)  # blocks that are whole global batches
         self._last = [rest] if rest and not self.drop_last else []  # sizes of the blocks after those
@@ -58,31 +58,31 @@ class BatchSampler:
         return evenly(self.sizes(step)[self.me.replica], self.me.micro_batch)
 
     def steps_before(self, epochs: int) -> int:
-        """Returns the steps of so many epochs."""
+        """Returns the number of steps in some epochs."""
         return epochs * self.steps
 
     def note_steps(self, done: int) -> None:
-        """Takes note of the steps of the epochs that are done, which only a stream does not know."""
+        """Records the number of steps in finished epochs, which only a stream does not know."""
 
     def has_block(self, step: int) -> bool:
-        """Returns whether there are samples for a step of the epoch."""
+        """Returns whether a step of the epoch has samples."""
         return step < self.steps
 
     def sizes(self, step: int) -> List[int]:
-        """Returns how many samples of a step each replica takes; [replicas]."""
+        """Returns the number of samples that each replica takes in a step; [replicas]."""
         edges = self._edges[self.block(step)]
         return [end - begin for begin, end in zip(edges, edges[1:])]
 
     def begin(self, step: int) -> int:
-        """Returns how many samples of the epoch come before a step; that of `steps` is all that are used."""
+        """Returns the number of samples of the epoch before a step; for `steps`, the number of all used samples."""
         return min(step, self._whole) * self.me.global_batch + sum(self._last[:max(0, step - self._whole)])
 
     def samples_of(self, ranges: Ranges) -> Ranges:
-        """Returns the samples of ranges of steps, as ranges of places in the permutation."""
+        """Returns the samples of ranges of steps, as ranges of positions in the permutation."""
         return [[self.begin(first), self.begin(end)] for first, end in ranges]
 
     def steps_of(self, ranges: Ranges) -> Ranges:
-        """Returns the steps of ranges of samples; raises ValueError if a step begins or ends within one."""
+        """Returns the steps of ranges of samples; raises ValueError if a range starts or ends within a step."""
         begins = {self.begin(step): step for step in range(max(0, self._whole - 1), self.steps + 1)}
 
         def step_at(place: int) -> int:
@@ -112,13 +112,13 @@ class BatchSampler:
 
 
 def evenly(samples: int, most: int) -> List[int]:
-    """Returns the sizes of as few parts of at most `most` samples as possible, as even as possible, larger ones first."""
-    parts = -(-samples // most)  # none of no samples
+    """Divides samples into as few parts of at most `most` samples as possible and returns their sizes, nearly equal, larger ones first."""
+    parts = -(-samples // most)  # 0 if there are no samples
     return [(samples + k) // parts for k in reversed(range(parts))]
 
 
 def permutation(samples: int, seed: int) -> Sequence[Any]:
     if torch is None:
         return random.Random(seed).sample(range(samples), samples)
-    # Of the CPU, whatever torch.set_default_device says.
+    # On the CPU, regardless of torch.set_default_device.
     return torch.randperm(samples, generator=torch.Generator().manual_seed(seed), device="cpu")  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""What a training saves and resumes from: on all ranks or none, and on another number of ranks if need be."""
+"""Saving and resuming of a training: on all ranks or none; the number of ranks may change in between."""
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +21,7 @@ _BOTH = "to start over, remove it or set another checkpoint directory"
 
 
 class Saving:
-    """What a training does with its checkpoints."""
+    """The checkpoints of a training."""
 
     me: Rank
     sampler: BatchSampler
@@ -54,7 +54,7 @@ class Saving:
         so_far = [0.0, 0.0] if self.copies else self._sum_once([float(self.loss), self.counted]).tolist()
         own_states: List[Any] = [None] * self.me.world_size
         dist.all_gather_object(own_states, random_state(self.me.device) if self.me.replica_rank == 0 else None, group=self._group)
-        states = [own for own in own_states if own is not None]  # one of each replica
+        states = [own for own in own_states if own is not None]  # one for each replica
         problem: Optional[Exception] = None
         folder = self._folders.save(self.global_step) if self._folders else None  # type: ignore[attr-defined]
         if self.me.rank == 0:
@@ -67,15 +67,15 @@ class Saving:
                 self._files.write(saved, check_fence)
                 if self._folders and folder:
                     self._folders.keep(folder)
-            except Exception as error:  # of the disk, or of something that cannot be in a checkpoint
+            except Exception as error:  # of the disk, or of a value that cannot be saved
                 problem = error
         if self._sum([float(problem is not None)]) > 0:
             raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "see the output of rank 0")) from problem
 
     def resume(self) -> bool:
-        """Resumes from the checkpoint and returns whether there was one. All ranks must call this; their number may change.
+        """Resumes from the checkpoint and returns whether there was one. All ranks must call this; their number may have changed.
 
-        If the checkpoint is damaged, it is the one before, and a line says so.
+        If the checkpoint is damaged, resumes from the previous one and prints a message.
         """
         saved: Dict[str, Any] = {"global_step": -1}
         problem: Optional[Exception] = None
@@ -102,7 +102,7 @@ class Saving:
         return True
 
     def _first_whole(self) -> Tuple[Dict[str, Any], float]:
-        """Returns the checkpoint, or the one before if that is damaged, and which of the two it is, from 1; 0 if there is none.
+        """Returns the checkpoint and 1, or the previous one and 2 if the checkpoint is damaged; the number is 0 if there is none.
 
         Raises Refused if neither can be used.
         """
@@ -133,7 +133,7 @@ class Saving:
         return saved
 
     def _take(self, saved: Dict[str, Any]) -> None:
-        """Goes on from what was saved."""
+        """Restores the saved state."""
         if ("sharded" in saved) != (self._folders is not None):
             raise ValueError("%s is of a training %s; %s" % (self.path, "whose replicas have several ranks, and this one has no checkpoint=..." if "sharded" in saved
                                                             else "without replicas of several ranks, and this one has them", _BOTH))
@@ -143,7 +143,7 @@ class Saving:
         self.sampler.cut(saved["ranks"] if "ranks" in saved else len(saved["random"]))
         if "ranks" in saved:
             self.left = self.sampler.steps_of(saved["left"])
-        else:  # of a format that counted steps
+        else:  # a format that counted steps
             self.left = saved.get("left", [[saved["step"], self.sampler.steps]])
         if self._folders:
             self._folders.load(saved["sharded"])
@@ -159,21 +159,21 @@ class Saving:
         if self.me.replica < len(saved["random"]):
             set_random_state(saved["random"][self.me.replica], self.me.device)
         if self.me.rank == 0 and saved.get("unreported") and self.epoch > self.me.epochs_done:
-            self.me.report(saved["unreported"])  # the end may have come between the checkpoint and the report
+            self.me.report(saved["unreported"])  # it may have ended between the checkpoint and the report
 
     def restore(self) -> None:
-        """Goes back to the last checkpoint, if there is one, and discards later progress."""
+        """Returns to the last checkpoint, if there is one, and discards later progress."""
         if not self.resume():
             self.sampler.cut(self.me.replicas)
             self.sampler.note_steps(0)
             self.epoch, self.left = 0, [[0, self.sampler.steps]]
 
     def _states(self) -> Dict[str, Any]:
-        """Returns the states of all parts as a checkpoint has them."""
+        """Returns the states of all parts as stored in a checkpoint."""
         return {name: self._encoded(name, part.state_dict()) for name, part in self._parts()}
 
     def _parts(self) -> List[Tuple[str, Any]]:
-        """Returns what is in the checkpoint itself: models and optimizers of replicas of several ranks are in a folder of the program's."""
+        """Returns the parts in the checkpoint itself: the program saves models and optimizers of replicas of several ranks in a folder."""
         kinds = (torch.nn.Module, torch.optim.Optimizer)
         return [(name, part) for name, part in self.stateful.items() if not (self._folders and isinstance(part, kinds))]
 
@@ -184,24 +184,24 @@ class Saving:
             raise Refused("%s cannot be saved in a checkpoint: %s; change its state_dict() to return only these" % (name, error)) from None
 
     def _check_states(self) -> None:
-        """Refuses now what could not be saved after the epoch."""
+        """Refuses values early that could not be saved after the epoch."""
         for name, part in self._parts():
-            state = None  # of a part that is not ready: it may be when it is saved
+            state = None  # the part is not ready, but may be when it is saved
             if not isinstance(part, torch.nn.Module):
                 with contextlib.suppress(Exception):
                     state = part.state_dict()
             self._encoded(name, state)
 
     def _position(self) -> Dict[str, Any]:
-        """What must be the same for a place in the epoch to mean the same."""
+        """Values that must be equal for a position in the epoch to stay valid."""
         names = ("samples", "seed", "shuffle", "drop_last")
         return dict({name: getattr(self.sampler, name) for name in names}, global_batch=self.me.global_batch)
 
 
 def seed_by_rank(me: Rank) -> None:
-    """Gives each of several ranks random numbers of its own, which follow from those that it had; all ranks of a replica get the same.
+    """Gives each of several ranks different random numbers, derived from its current ones; all ranks of a replica get the same ones.
 
-    Programs seed all ranks alike, so that they build the same model; dropout and augmentation must differ.
+    Programs use the same seed on all ranks, so that they build the same model, but dropout and augmentation must differ.
     """
     if me.replicas == 1:
         return
@@ -217,14 +217,14 @@ def random_state(device: Any) -> Dict[str, Any]:
     state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if "numpy" in sys.modules:
         kind, key, *rest = sys.modules["numpy"].random.get_state()
-        state["numpy"] = (kind, key.tolist(), *rest)  # not as an array: those of numpy 2 cannot be read by numpy 1
+        state["numpy"] = (kind, key.tolist(), *rest)  # not as an array, because NumPy 1 cannot read arrays of NumPy 2
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
     return state
 
 
 def seeded_state(seed: int) -> Dict[str, Any]:
-    """Returns the states that random numbers on the CPU have when they begin with a seed."""
+    """Returns the states of the random numbers on the CPU after seeding."""
     state: Dict[str, Any] = {"python": random.Random(seed).getstate(), "torch": torch.Generator().manual_seed(seed).get_state()}
     if "numpy" in sys.modules:
         kind, key, *rest = sys.modules["numpy"].random.RandomState(seed).get_state()

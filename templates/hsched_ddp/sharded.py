@@ -1,4 +1,4 @@
-"""The program's own checkpoints of a model that several ranks hold together: folders beside `hsched-ddp.pt`, which names the valid one."""
+"""The program's checkpoints of a model that several ranks hold together: folders beside `hsched-ddp.pt`, which names the valid one."""
 from __future__ import annotations
 
 import contextlib
@@ -14,19 +14,19 @@ _PREFIX = "sharded-"
 
 
 class ShardedFolders:
-    """Folders in which the program saves models and optimizers, each by a name of its own, until a checkpoint names another one."""
+    """Folders in which the program saves models and optimizers. Each has a unique name; the checkpoint names the valid one."""
 
     def __init__(self, me: Rank, own: Any, sum_over_ranks: Callable[..., Any]) -> None:
-        """`own` is of the program: `save(folder)` runs on all ranks of the first replica, `load(folder)` on all ranks."""
+        """`own` belongs to the program: `save(folder)` runs on all ranks of the first replica, `load(folder)` on all ranks."""
         for name in ("save", "load"):
             if not callable(getattr(own, name, None)):
                 raise ValueError("checkpoint=%s has no method %s(folder): save(folder) writes what the ranks of a replica hold of models and optimizers, "
                                  "and load(folder) reads it on any number of ranks" % (type(own).__name__, name))
         self._me, self._own, self._sum = me, own, sum_over_ranks
-        self._before: Optional[str] = None  # the folder that the checkpoint names now
+        self._before: Optional[str] = None  # the folder named in the current checkpoint
 
     def save(self, global_step: int) -> str:
-        """Saves in a new folder and returns its name; raises RuntimeError on all ranks or none. All ranks must call this."""
+        """Saves to a new folder and returns its name; raises RuntimeError on all ranks or none. All ranks must call this."""
         token = self._sum([float(random.SystemRandom().getrandbits(48)) if self._me.rank == 0 else 0.0])
         name = "%s%d-%012x" % (_PREFIX, global_step, int(token))
         problem: Optional[Exception] = None
@@ -55,7 +55,7 @@ class ShardedFolders:
         self._before = name
 
     def keep(self, name: str) -> None:
-        """Removes the folders of all checkpoints but the new one, which names this folder, and the one before. The first rank calls it."""
+        """Removes all folders except this one, which the new checkpoint names, and that of the previous checkpoint. Only the first rank calls it."""
         with contextlib.suppress(OSError, RuntimeError):
             check_fence()
             for entry in os.listdir(self._me.checkpoint_dir):

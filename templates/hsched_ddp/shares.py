@@ -1,4 +1,4 @@
-"""New shares for a training that runs: the file that hsched writes, and what it must be like to be taken."""
+"""New shares for a running training: the file that hsched writes, and the conditions for adopting it."""
 from __future__ import annotations
 
 import json
@@ -12,11 +12,11 @@ SCHEMA = "hsched.shares/1"
 
 
 class Shares(NamedTuple):
-    """What the file says: ranks, the global batch and GPUs stay as they are."""
+    """The content of the file; ranks, global batch and GPUs do not change."""
 
     version: int
-    batches: List[int]  # samples of a global batch that each replica takes; [replicas]
-    micro: List[int]  # most samples of one pass of each replica; [replicas]
+    batches: List[int]  # samples of a global batch, by replica; [replicas]
+    micro: List[int]  # maximum samples in one pass, by replica; [replicas]
 
     def numbers(self) -> List[float]:
         """Returns the shares as numbers that ranks can exchange; [1 + 2 * replicas]."""
@@ -24,13 +24,13 @@ class Shares(NamedTuple):
 
 
 def of_numbers(numbers: List[float]) -> Shares:
-    """Returns the shares of which `numbers` came."""
+    """Returns the shares from the result of `numbers`."""
     version, *rest = [int(own) for own in numbers]
     return Shares(version, rest[:len(rest) // 2], rest[len(rest) // 2:])
 
 
 class SharesFile:
-    """The file of new shares, as the rank sees it that reads it."""
+    """The file of new shares, for the rank that reads it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -38,9 +38,9 @@ class SharesFile:
         self._said = ""
 
     def read(self, me: Rank, equal_passes: bool, busy: str = "") -> Optional[Shares]:
-        """Returns shares that are newer than those adopted; None if there are none. Says once why it refuses some.
+        """Returns shares that are newer than the adopted ones; None if there are none. Prints the reason for a refusal once.
 
-        `equal_passes` asks for as many passes on each rank; `busy` is why none can be taken now.
+        `equal_passes` requires the same number of passes on each rank; `busy` is the reason why no shares can be adopted now.
         """
         try:
             with open(self.path, encoding="utf-8") as file:
@@ -67,7 +67,7 @@ class SharesFile:
 
 
 def _problem(content: Any, me: Rank) -> str:
-    """Returns why a file is none of shares for this training; empty if it is."""
+    """Returns why a file does not contain shares for this training; empty if it does."""
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         return "its schema is not %s" % SCHEMA
     if content.get("run") != me.run:

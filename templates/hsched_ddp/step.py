@@ -8,7 +8,7 @@ from .losses import scale_loss
 if TYPE_CHECKING:
     from .training import Training
 
-Pass = Tuple[Any, int, float]  # a micro-batch, its samples, and what its loss is taken over
+Pass = Tuple[Any, int, float]  # a micro-batch, its samples, and the number of items in its loss
 
 
 class Step:
@@ -18,11 +18,11 @@ class Step:
         sampler = training.sampler
         self.size = sampler.block(number)  # samples that all ranks take in this step
         self.is_last = number + 1 == sampler.steps  # whether it is the last step of the epoch
-        self.total = total  # what the losses of all ranks are taken over: samples, or the sum of the counts
+        self.total = total  # the number of items in the losses of all ranks: samples, or the sum of the counts
         self._sizes = sampler.sizes(number)  # samples of each replica
         self.samples = self._sizes[training.me.replica]  # samples that this rank takes
         self._training, self._passes, self._last = training, passes, len(sampler.parts(number)) - 1
-        self.count = 0.0  # what the loss of the current micro-batch is taken over
+        self.count = 0.0  # the number of items in the loss of the current micro-batch
         self._batch, self._samples, self._begun = None, 0, False
 
     def __iter__(self) -> Iterator[Any]:
@@ -43,7 +43,7 @@ class Step:
         if training.loss_check:
             training.loss_check.look(loss, reduction, self._samples, self._batch)
         scaled = scale_loss(loss, training.me, self.count, self.total, reduction)
-        if self.count > 0:  # the mean of nothing is not a number
+        if self.count > 0:  # the mean over zero items is NaN
             training.loss += scaled.detach().double() * self.total / training.me.replicas
             training.counted += self.count
         return scaled

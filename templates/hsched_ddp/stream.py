@@ -14,11 +14,11 @@ from .sampler import evenly
 from .saving import random_state, seeded_state, set_random_state
 
 _CPU = SimpleNamespace(type="cpu")  # the device of a stream's random numbers
-_ENDLESS = 1 << 40  # steps of an epoch whose end is not known yet
+_ENDLESS = 1 << 40  # steps of an epoch of unknown length
 
 
 class StreamSampler:
-    """What `BatchSampler` is for data sets with a length. A rest below a global batch at the end of the stream is dropped."""
+    """The counterpart of `BatchSampler` for streams. An incomplete global batch at the end of the stream is dropped."""
 
     samples, seed, shuffle, drop_last = None, 0, False, True
 
@@ -27,23 +27,23 @@ class StreamSampler:
         self._done_before = 0  # steps of the epochs before this one
         self._dataset, self._workers = dataset, num_workers
         self._tells = num_workers == 0 and hasattr(dataset, "state_dict") and hasattr(dataset, "load_state_dict")
-        self._first = 0  # the first step to do of this epoch
+        self._first = 0  # the first remaining step of this epoch
         self._samples: Iterator[Any] = iter(())
-        self._state: Any = None  # what the stream said of its place after the last block that was read
-        self._resumes_at: Any = None  # the same, of a checkpoint
+        self._state: Any = None  # the stream's position after the last block that was read
+        self._resumes_at: Any = None  # the same, from a checkpoint
         self._block: List[Any] = []  # this rank's samples of the step
-        self._random: Any = None  # the states of the random numbers that the stream draws, equal on all ranks
-        self._is_new = False  # whether nothing was read since it was opened
+        self._random: Any = None  # the states of the stream's random numbers, equal on all ranks
+        self._is_new = False  # whether nothing has been read since it was opened
         if num_workers > 1:
             raise ValueError("a stream is read by one worker at most (num_workers=1): of several, each would read all of it or a part that nobody knows")
         if getattr(dataset, "_distributed", None) is not None:
             raise ValueError("the stream is split by nodes already (split_dataset_by_node): pass the whole one, each rank takes its part of it")
         self.cut(me.replicas)
 
-    # As of BatchSampler
+    # The interface of BatchSampler
 
     def cut(self, ranks: int) -> None:
-        """Begins to count the steps of an epoch."""
+        """Starts to count the steps of an epoch."""
         self._done_before += self.steps if self.steps < _ENDLESS else 0
         self.steps = _ENDLESS
         edges = self.me.edges(self.me.global_batch)
@@ -56,7 +56,7 @@ class StreamSampler:
         self._done_before = done
 
     def set_epoch(self, epoch: int, first_step: int = 0, ranges: Optional[Ranges] = None) -> None:
-        """Sets the epoch, and the first step to do of it."""
+        """Sets the epoch and its first remaining step."""
         self.epoch, self._first = epoch, ranges[0][0] if ranges else first_step
 
     def block(self, step: int) -> int:
@@ -69,7 +69,7 @@ class StreamSampler:
         return self._sizes
 
     def samples_of(self, ranges: Ranges) -> List[List[Optional[int]]]:
-        """Returns the samples of an epoch that are left: from a place on, or none."""
+        """Returns the remaining samples of an epoch: those from a position on, or none."""
         return [[first * self.me.global_batch, None] for first, _ in ranges]
 
     def steps_of(self, ranges: List[List[Any]]) -> Ranges:
@@ -78,7 +78,7 @@ class StreamSampler:
     # The stream
 
     def open(self) -> None:
-        """Begins to read the stream of this epoch where the training goes on."""
+        """Starts to read the stream of this epoch at the position where the training resumes."""
         if hasattr(self._dataset, "set_epoch"):
             self._dataset.set_epoch(self.epoch)
         skipped = self._first * self.me.global_batch
@@ -96,7 +96,7 @@ class StreamSampler:
 
     @contextlib.contextmanager
     def _own_random(self) -> Iterator[None]:
-        """Lets the stream draw random numbers that are equal on all ranks, and none of the training's."""
+        """Makes the stream draw random numbers that are equal on all ranks, without changing those of the training."""
         outside = random_state(_CPU)
         set_random_state(self._random, _CPU)
         try:
@@ -106,7 +106,7 @@ class StreamSampler:
             set_random_state(outside, _CPU)
 
     def has_block(self, step: int) -> bool:
-        """Reads the samples of a step; returns whether there are as many as a global batch."""
+        """Reads the samples of a step; returns whether they fill a global batch."""
         edges = self.me.edges(self.me.global_batch)
         with self._own_random():
             block = list(itertools.islice(self._samples, self.me.global_batch))
@@ -139,12 +139,12 @@ class StreamSampler:
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         place = state["place"]
-        is_pair = isinstance(place, list) and len(place) == 2  # a checkpoint of an earlier version has the place alone
+        is_pair = isinstance(place, list) and len(place) == 2  # a checkpoint of an earlier version has only the position
         self._resumes_at = place if self._tells and is_pair else None
 
 
 class StreamLoader:
-    """Hands out the micro-batches of a rank, as DataLoader does for data sets with a length."""
+    """Yields the micro-batches of a rank, as DataLoader does for data sets with a length."""
 
     def __init__(self, sampler: StreamSampler, collate_fn: Optional[Callable[[List[Any]], Any]]) -> None:
         self.batch_sampler = sampler
@@ -162,9 +162,9 @@ class StreamLoader:
 
 
 def digest(sample: Any) -> int:
-    """Returns a number that tells samples with different values apart; of what it does not know, only the type."""
+    """Returns a number that differs between samples with different values; for unknown objects, only the type counts."""
     if isinstance(sample, Mapping):
-        own = [(key, digest(value)) for key, value in sample.items() if not str(key).startswith("__")]  # such as where a sample was read from
+        own = [(key, digest(value)) for key, value in sample.items() if not str(key).startswith("__")]  # for example, the file of a sample
         return zlib.crc32(repr(own).encode())
     if isinstance(sample, (list, tuple)):
         return zlib.crc32(repr([digest(value) for value in sample]).encode())
@@ -177,5 +177,5 @@ def digest(sample: Any) -> int:
 
 
 def _as_it_is(sample: Any) -> Any:
-    """Returns a sample; a loader's workers need a name for it."""
+    """Returns a sample. A named function, because a loader's workers have to pickle it."""
     return sample

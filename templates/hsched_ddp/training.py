@@ -35,15 +35,15 @@ class Training(Epochs, Saving, Evaluation):
         """`model` is a DistributedDataParallel model, compiled or not; with one rank, it may be any module. If
         several models are trained together, as in a GAN, pass all of them in `models`.
 
-        In a job whose replicas have several ranks, it is the model as the ranks of a replica hold it together, by
-        `fully_shard` or `parallelize_module` with `mesh=me.replica_mesh`, or by other means; this averages its gradients
+        In a job whose replicas have several ranks, it is the model as shared by the ranks of a replica, with
+        `fully_shard` or `parallelize_module` and `mesh=me.replica_mesh`, or in another way; this class averages its gradients
         between replicas. `checkpoint` then saves models and optimizers: `checkpoint.save(folder)` is called on all ranks
         of the first replica, `checkpoint.load(folder)` on all ranks, whose number may have changed.
 
         `stateful` (optimizer=..., scheduler=..., scaler=...) contains everything else that belongs in a checkpoint,
         each with `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and
-        at the end. `comm_hook` exchanges gradients instead of all-reduce, as a communication hook of DDP; its state is
-        None.
+        at the end. `comm_hook` is a communication hook of DDP, with None as its state, that replaces the all-reduce of
+        gradients.
 
         With several ranks, random numbers differ between ranks from here on.
         """
@@ -57,11 +57,11 @@ class Training(Epochs, Saving, Evaluation):
         self.progress = Progress()
         self._group = me.group if me.control is None else me.control
         self.epoch = 0  # epochs done
-        self.left: Ranges = [[0, sampler.steps]]  # steps still to do of the epoch after those
-        self.measure: Optional[Callable[[], float]] = None  # says how good a model is, the lower the better: for copies
+        self.left: Ranges = [[0, sampler.steps]]  # the remaining steps of the next epoch
+        self.measure: Optional[Callable[[], float]] = None  # the quality of a model, lower is better; for copies
         self._unreported: Optional[Dict[str, Any]] = None  # the line of an epoch between its end and its report
         self._begin_epochs()
-        self.loss_check: Optional[LossCheck] = None  # none where the program counts what its losses are taken over
+        self.loss_check: Optional[LossCheck] = None  # None if the program counts the items in its losses
         self._modules = [uncompiled(own.module) if isinstance(own, DistributedDataParallel) else own for own in whole]
         names = ["model"] + ["model %d" % number for number in range(2, len(whole) + 1)]
         self.stateful = dict(stateful, **dict(zip(names, self._modules)))
@@ -78,7 +78,7 @@ class Training(Epochs, Saving, Evaluation):
             if isinstance(part, torch.optim.Optimizer):
                 _call_before_step(part.optimizer if is_of_accelerate(part) else part, self._before_optimizer)
         seed_by_rank(me)
-        self.copies: Any = None  # the copies of this training, where hsched trains it as several
+        self.copies: Any = None  # the copies of this training, if it has several
         if os.environ.get("HSCHED_COPY"):
             if me.world_size > 1:
                 raise ValueError("a copy of a training must be one process, but there are %d ranks" % me.world_size)
@@ -88,7 +88,7 @@ class Training(Epochs, Saving, Evaluation):
             self.copies = Copies(self, os.environ)
 
     def _check_passes(self) -> None:
-        """Raises ValueError if ranks would make unequal numbers of passes through layers in which they meet."""
+        """Raises ValueError if ranks would make unequal numbers of passes through layers that synchronise ranks."""
         passes = len(evenly(self.me.batch, self.me.micro_batch))
         total, squares = self._sum([float(passes), float(passes * passes)]).tolist()
         if squares * self.me.world_size != total * total:
@@ -109,7 +109,7 @@ class Training(Epochs, Saving, Evaluation):
         """Number of finished steps in all epochs."""
         return self.sampler.steps_before(self.epoch) + self.step
 
-    # Ends
+    # End
 
     def pause(self, seconds: float) -> None:
         """Waits for other copies. Exits if a stop was requested."""
@@ -128,7 +128,7 @@ class Training(Epochs, Saving, Evaluation):
     def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None, keep: bool = False) -> Iterator[Step]:
         """Yields the remaining steps of the epoch. `loader` must use the sampler of this training.
 
-        `count` returns the number of items in the loss of a micro-batch if these are not samples, such as tokens with
+        `count` returns the number of items in the loss of a micro-batch if they are not samples, for example tokens with
         a label.
         With `keep`, you can iterate over a step several times, for example to train models in turn. Without `keep`
         and `count`, each micro-batch is loaded when it is needed. If a rank receives the stop signal, all ranks save
@@ -154,7 +154,7 @@ class Training(Epochs, Saving, Evaluation):
         self.sampler.set_epoch(self.epoch + 1, ranges=ranges)
         state, rest = random_state(self.me.device), ranges
         batches = iter(loader)
-        if self.step > 0:  # beginning to load draws a random number, which was drawn before the stop
+        if self.step > 0:  # a loader draws a random number when it starts; it was already drawn before the stop
             set_random_state(state, self.me.device)
         for done, number in enumerate(numbers(ranges)):
             if self._stop_agreed():
@@ -163,7 +163,7 @@ class Training(Epochs, Saving, Evaluation):
                 else:
                     self.save()
                 self.leave(SAVED)
-            if not self.sampler.has_block(number):  # a stream has ended
+            if not self.sampler.has_block(number):  # the stream has ended
                 self.left = []
                 return
             if self.copies:
@@ -180,7 +180,7 @@ class Training(Epochs, Saving, Evaluation):
             self.left = after(self.left, number)
             yield Step(self, number, passes, total)
             self.exchange.abandon()
-            for _ in passes:  # what the step was left with: the next one begins with its own
+            for _ in passes:  # consumes the rest of the step, so that the next step starts with its own passes
                 pass
             self.progress.count_step()
             if self.copies:
@@ -218,11 +218,11 @@ class Training(Epochs, Saving, Evaluation):
         state = random_state(self.me.device)
         parameters = [parameter for module in self._modules for parameter in module.parameters()]
         buffers = [buffer for module in self._modules for buffer in module.buffers()]
-        # On the host: a GPU may have no room for its buffers twice.
+        # On the host, because a GPU may not have room for a second copy of its buffers.
         gradients, before = [parameter.grad for parameter in parameters], [buffer.to("cpu", copy=True) for buffer in buffers]
         pairs = []
         self.exchange.off(True)
-        # Two sizes on every rank, if they are the same: some layers exchange statistics in every pass.
+        # Even if the two sizes are equal, every rank runs both, because some layers exchange statistics in every pass.
         for size in (max(1, self.me.micro_batch // 2), self.me.micro_batch):
             batch = loader.collate_fn([loader.dataset[k % self.sampler.samples] for k in range(size)])
             for again in range(times + 1):
@@ -240,36 +240,36 @@ class Training(Epochs, Saving, Evaluation):
             buffer.copy_(value)
         set_random_state(state, self.me.device)
         self.me.report({"probe": pairs, "rank": self.me.rank})
-        self._sum([0.0])  # so that no epoch begins with the wait for a slower rank's probe
+        self._sum([0.0])  # so that no epoch starts with a wait for a slower rank's probe
         if os.environ.get("HSCHED_PROBE"):
-            leave()  # hsched probe wants nothing else
+            leave()  # hsched probe needs nothing else
         return pairs
 
     def _sum(self, values: List[float], later: bool = False) -> Any:
-        """Returns the sums over all ranks as a tensor; all ranks meet here, unless it is for later."""
-        sums = torch.tensor(values, dtype=torch.float64, device="cpu")  # a GPU would have to end all its work first
+        """Returns the sums over all ranks as a tensor. This synchronises all ranks, unless the result is for later."""
+        sums = torch.tensor(values, dtype=torch.float64, device="cpu")  # a GPU would have to finish all its work first
         work = dist.all_reduce(sums, group=self._group, async_op=later)
         return (work, sums) if later else sums
 
     def _sum_once(self, values: List[float]) -> Any:
-        """Returns the sums over all replicas, of which all ranks have the same values."""
+        """Returns the sums over all replicas; all ranks of a replica have the same values."""
         return self._sum(values if self.me.replica_rank == 0 else [0.0] * len(values))
 
     def _stop_agreed(self) -> bool:
-        """Returns whether a rank had been asked to stop a step ago: the answer takes that long, and nobody waits for it."""
+        """Returns whether any rank was asked to stop before the previous step: the answer takes one step, and no rank waits for it."""
         (work, asked), self._asked = self._asked, self._sum([float(stop_requested())], later=True)
         work.wait()
         return bool(asked > 0)
 
 
 def _call_before_step(optimizer: Any, call: Callable[[], None]) -> None:
-    """Has something called before each step of an optimizer."""
+    """Registers a function to call before each step of an optimizer."""
     if hasattr(optimizer, "register_step_pre_hook"):  # since torch 2.0
         optimizer.register_step_pre_hook(lambda *unused: call())
         return
     step = optimizer.step
 
-    @functools.wraps(step)  # schedulers look at its attributes
+    @functools.wraps(step)  # schedulers read its attributes
     def called(*arguments: Any, **options: Any) -> Any:
         call()
         return step(*arguments, **options)

@@ -1,4 +1,4 @@
-"""The values of a checkpoint, in a form that every torch reads without running anything, and the reader of the first format."""
+"""The values of a checkpoint, in a form that every version of torch reads without executing code, and the reader of the first format."""
 from __future__ import annotations
 
 import collections
@@ -20,9 +20,9 @@ class Refused(RuntimeError):
 def encode(value: Any, name: str) -> Any:
     """Returns a value in a form that every torch since 1.13 reads with `weights_only=True`; `decode` returns the value.
 
-    Numbers, texts, lists, dicts and tensors stay as they are; whatever else there can be becomes a tuple: its kind, then its parts.
-    A method that a learning-rate scheduler keeps in its state is left out, because the next scheduler has its own.
-    Raises Refused for anything else, with its place after `name`.
+    Numbers, strings, lists, dicts and tensors stay unchanged; other supported values become a tuple: the kind, then the parts.
+    A method in the state of a learning-rate scheduler is left out, because the next scheduler has its own.
+    Raises Refused for anything else, with its position after `name`.
     """
     if isinstance(value, (float, bytes)):  # torch 1.13 reads neither
         return ("float", float(value).hex()) if isinstance(value, float) else ("bytes", value.decode("latin-1"))
@@ -39,7 +39,7 @@ def encode(value: Any, name: str) -> Any:
         if type(value) is not collections.OrderedDict:
             return dict(pairs) if type(value) is dict else ("counter", dict(pairs))
         ordered = collections.OrderedDict(pairs)
-        ordered.__dict__.update({key: encode(inner, "%s.%s" % (name, key)) for key, inner in value.__dict__.items()})  # a module's versions
+        ordered.__dict__.update({key: encode(inner, "%s.%s" % (name, key)) for key, inner in value.__dict__.items()})  # the versions of a module
         return ordered
     if type(value).__module__ == "numpy" and str(getattr(value, "dtype", "")) in ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64"):
         return ("array" if value.shape else "scalar", torch.from_numpy(sys.modules["numpy"].array(value)))
@@ -48,7 +48,7 @@ def encode(value: Any, name: str) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Returns what `encode` was given."""
+    """Returns the argument of `encode` from its result."""
     if type(value) is list:
         return [decode(inner) for inner in value]
     if type(value) in (dict, collections.OrderedDict):
@@ -68,8 +68,8 @@ def decode(value: Any) -> Any:
 
 
 def is_of_scheduler(value: Any) -> bool:
-    """Returns whether this is a method of a learning-rate scheduler, as OneCycleLR has in its state before torch 2.1."""
-    if isinstance(value, StandIn):  # in a checkpoint of hsched 0.1.0: what getattr would have made of a scheduler
+    """Returns whether this is a method of a learning-rate scheduler; OneCycleLR has one in its state before torch 2.1."""
+    if isinstance(value, StandIn):  # in a checkpoint of hsched 0.1.0, in place of a getattr of a scheduler
         return value.named in ("__builtin__.getattr", "builtins.getattr") and getattr(value.parts[0], "named", "").startswith("torch.optim.")
     if isinstance(value, weakref.WeakMethod):
         value = value()
@@ -79,7 +79,7 @@ def is_of_scheduler(value: Any) -> bool:
 
 
 class StandIn:
-    """Stands for what a file names beside plain values. That is neither imported nor made, and nothing of it runs."""
+    """Stands for an object in a file that is not a plain value. The object is neither imported nor created, and its code does not run."""
 
     named = ""
     parts: Any = ()
@@ -90,16 +90,16 @@ class StandIn:
         return made
 
     def __init__(self, *parts: Any) -> None:
-        """All is done."""
+        """Does nothing."""
 
     def __setstate__(self, state: Any) -> None:
-        """Its state is of no use."""
+        """Ignores the state."""
 
     __setitem__ = append = extend = lambda self, *values: None
 
 
 class FirstFormat(pickle.Unpickler):
-    """Reads files of hsched 0.1.0, which torch 1.13 does not load with `weights_only=True`: it reads no floats."""
+    """Reads files of hsched 0.1.0, which torch 1.13 cannot load with `weights_only=True` because they contain floats."""
 
     def __init__(self, file: Any) -> None:
         self._archive = zipfile.ZipFile(file)

@@ -1,4 +1,4 @@
-"""Models as programs wrap them: by DistributedDataParallel (DDP), by torch.compile, and by both."""
+"""Models as programs wrap them: in DistributedDataParallel (DDP), in torch.compile, or in both."""
 from __future__ import annotations
 
 from typing import Any, List, Mapping
@@ -8,12 +8,12 @@ from .optional import DistributedDataParallel, torch
 
 
 def uncompiled(model: Any) -> Any:
-    """Returns the model in one of torch.compile."""
+    """Returns the model inside a compiled one."""
     return getattr(model, "_orig_mod", model)
 
 
 def checked_models(models: List[Any], stateful: Mapping[str, Any], world_size: int) -> List[Any]:
-    """Returns models without torch.compile; raises ValueError for those that ranks cannot train together."""
+    """Returns models without torch.compile; raises ValueError for models that ranks cannot train together."""
     if not models:
         raise ValueError("Training needs a model, or several models as models=[...]")
     whole = [uncompiled(own) for own in models]
@@ -32,7 +32,7 @@ def checked_models(models: List[Any], stateful: Mapping[str, Any], world_size: i
 
 
 def checked_replicas(models: List[Any], me: Rank, checkpoint: Any, comm_hook: Any) -> List[Any]:
-    """Returns models without torch.compile; raises ValueError for what replicas of several ranks do not go with."""
+    """Returns models without torch.compile; raises ValueError for options that replicas of several ranks do not support."""
     if not models:
         raise ValueError("Training needs a model, or several models as models=[...]")
     if not me.in_replicas:
@@ -46,18 +46,18 @@ def checked_replicas(models: List[Any], me: Rank, checkpoint: Any, comm_hook: An
 
 
 def _keep_hook(model: Any) -> None:
-    """Takes the place of a communication hook in DDP, which would never be called; raises ValueError if there is one."""
+    """Occupies the place of a communication hook in DDP, which would never be called; raises ValueError if there is one."""
     if getattr(model, "_hsched_exchange", None) is None:
         if getattr(model, "_comm_hooks", None):
             raise ValueError("the model has a communication hook: pass it as comm_hook=... instead of registering it")
 
-        def unused(state, bucket):  # type: ignore[no-untyped-def]  # DDP wants no types, or its own
+        def unused(state, bucket):  # type: ignore[no-untyped-def]  # DDP accepts no type annotations except its own
             raise RuntimeError("hsched_ddp exchanges the gradients of this model")
         model.register_comm_hook(None, unused)
 
 
 def has_ddp(part: Any, depth: int = 2) -> bool:
-    """Returns whether something, or what it holds as attributes or items, contains a model in DDP."""
+    """Returns whether an object, its attributes or its items contain a model in DDP."""
     if isinstance(part, torch.nn.Module) and any(isinstance(inner, DistributedDataParallel) for inner in part.modules()):
         return True
     held = part if isinstance(part, (list, tuple)) else (part if isinstance(part, dict) else getattr(part, "__dict__", {})).values()

@@ -5,7 +5,7 @@
 
 FOLDER holds what the wheels of scikit-learn and statsmodels have under sklearn/datasets and statsmodels/datasets; the
 texts are licences that Debian ships and modules of Python. Nothing was chosen on these curves: they came after
-BAND and the numbers of reports in a row (crates/plan/src/curve). The grids are written down here as they were first drawn up.
+BAND and the numbers of reports in a row (crates/plan/src/curve). The grids are those of the first draft.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""What was wrong without a word: each case is exact, refused with the reason, or warned of."""
+"""Faults that used to be silent: each case is exact, refused with the reason, or causes a warning."""
 import os
 import random
 import warnings
@@ -15,7 +15,7 @@ from world import World, difference
 
 
 class Noting(Dataset):  # type: ignore[type-arg]
-    """A data set that notes which samples were taken."""
+    """A data set that records which samples were taken."""
 
     def __init__(self, samples: int) -> None:
         self.inner, self.taken = data(samples), []  # type: ignore[var-annotated]
@@ -29,7 +29,7 @@ class Noting(Dataset):  # type: ignore[type-arg]
 
 
 def in_turn(world: World, samples: int, parts: Sequence[Any], epochs: int = 2) -> Optional[float]:
-    """Trains by some ranks, then others, each from the checkpoint of those before: (shares, micro-batches, steps); returns how far that is from one process.
+    """Trains on some ranks, then on others, each from the previous checkpoint: (shares, micro-batches, steps); returns the difference from one process.
 
     Each sample must be taken once in an epoch.
     """
@@ -128,7 +128,7 @@ def broken_batches(world: World) -> Optional[float]:
 
 
 def warned(world: World) -> Optional[float]:
-    """What a loss says of itself that does not go with the number of samples; a plain mean is never warned of."""
+    """Losses for which the number of samples is the wrong weight; a plain mean never causes a warning."""
     me = world.alone(8)
     if not me:
         return 0.0
@@ -190,7 +190,7 @@ def many_files(folder: str) -> List[str]:
 
 
 def flipped_bit(world: World) -> Optional[float]:
-    """A damaged checkpoint is refused by name, and the one before it is used; what killed writers left is removed."""
+    """A damaged checkpoint is refused by name, and the previous one is used; files left behind by killed writers are removed."""
     me = world.rank(SHARES, MICRO, checkpoint_dir=world.path("flipped"))
     if me:
         training, sampler = started(world, me)
@@ -228,7 +228,7 @@ def flipped_bit(world: World) -> Optional[float]:
 
 
 def scaler(world: World) -> Optional[float]:
-    """A GradScaler, where torch has one for CPUs."""
+    """A GradScaler, if torch has one for CPUs."""
     make = getattr(torch.amp, "GradScaler", None) if hasattr(torch, "amp") else None
     own = make("cpu", init_scale=128.0) if make else torch.cuda.amp.GradScaler(enabled=False)
 

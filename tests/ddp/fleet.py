@@ -1,4 +1,4 @@
-"""Whole programs as hsched starts them: a process for each rank, with its variables, which imports nothing anew."""
+"""Whole programs as hsched starts them: a process for each rank, with its variables and already imported modules."""
 import json
 import os
 import pickle
@@ -23,7 +23,7 @@ def run(program: Callable[[], Any], shares: Sequence[int], folder: str, micro: O
         **variables: Any) -> List[Ended]:
     """Runs a program on ranks with these shares; returns how each ended. `variables` come to HSCHED_…
 
-    With `sizes`, shares are those of replicas, of which each has so many ranks.
+    With `sizes`, shares are those of replicas with these numbers of ranks.
     """
     port, children = free_port(), []
     places = [(replica, place) for replica, size in enumerate(sizes or [1] * len(shares)) for place in range(size)]
@@ -94,7 +94,7 @@ def _work(program: Callable[[], Any], variables: Dict[str, Any], sink: int) -> N
 
 
 def reports(folder: str, rank: int = 0) -> List[Dict[str, Any]]:
-    """Returns what a rank has reported."""
+    """Returns the reports of a rank."""
     path = os.path.join(folder, "rank-%d.jsonl" % rank)
     if not os.path.exists(path):
         return []

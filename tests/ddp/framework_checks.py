@@ -1,4 +1,4 @@
-"""What each framework is held to: a training on unequal ranks, stopped and resumed on others, is that of one process."""
+"""The requirement for each framework: training on unequal ranks, stopped and resumed on others, equals that of one process."""
 import os
 import re
 import shutil
@@ -15,7 +15,7 @@ import hsched_ddp
 
 
 class Program:
-    """How a program is to train, and what it notes of that in a file of each rank."""
+    """The parameters of a program's training, and its records in a file of each rank."""
 
     def __init__(self, folder: str, double: bool = True, stop_at: int = -1, plain: bool = False) -> None:
         self.folder, self.double, self.stop_at, self.plain = folder, double, stop_at, plain
@@ -50,7 +50,7 @@ def trained(train: Train, folder: str, double: bool, batches: Sequence[int], mic
 
 
 def checked(train: Train, double: bool, epochs: int, metric: str, limit: float = 1e-12) -> Optional[float]:
-    """Trains by shares 6,2, stops in the third epoch, goes on by 5,2,1; returns how far the weights are from those of one process."""
+    """Trains with shares 6,2, stops in the third epoch, resumes with 5,2,1; returns the difference of the weights from those of one process."""
     folder = tempfile.mkdtemp(prefix="hsched-framework-")
     try:
         return _checked(train, double, epochs, metric, os.path.join(folder, "together"), os.path.join(folder, "alone"), limit)
@@ -88,7 +88,7 @@ def _check_reports(together: str, alone: str, epochs: int, metric: str, limit: f
 
 
 def corrected(train: Train, epochs: int, limit: float = 1e-12) -> float:
-    """Trains by shares 6,2, which become 5,3 and then 2,6 while it runs; returns how far that is from one process."""
+    """Trains with shares 6,2, which become 5,3 and then 2,6 during the run; returns the difference from one process."""
     folder = tempfile.mkdtemp(prefix="hsched-framework-")
     together, alone = os.path.join(folder, "together"), os.path.join(folder, "alone")
     close = hsched_ddp.epochs.Epochs.close_epoch

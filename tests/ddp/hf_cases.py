@@ -36,7 +36,7 @@ def padded(rows: List[Any]) -> Dict[str, Any]:
 
 
 class Counter(transformers.TrainerCallback):  # type: ignore[misc]
-    """Counts what callbacks see, and asks to stop."""
+    """Counts the events of callbacks, and requests a stop."""
 
     def __init__(self, stop_at: int) -> None:
         self.stop_at, self.before, self.steps, self.epochs = stop_at, 0, [], []  # type: ignore[var-annotated]
@@ -53,7 +53,7 @@ class Counter(transformers.TrainerCallback):  # type: ignore[misc]
 
 
 class Mixed(hsched_ddp.hf.Mixin, transformers.Trainer):  # type: ignore[misc]
-    """What a program makes of Trainer."""
+    """The subclass of Trainer in a program."""
 
 
 def language_model() -> Any:

@@ -42,7 +42,7 @@ class Module(L.LightningModule):
 
 
 class Counter(L.Callback):
-    """Counts what callbacks see, and asks to stop."""
+    """Counts the events of callbacks, and requests a stop."""
 
     def __init__(self, stop_at: int) -> None:
         self.stop_at, self.before, self.steps, self.epochs = stop_at, 0, [], []  # type: ignore[var-annotated]

@@ -1,4 +1,4 @@
-"""The examples of moved programs: whole programs as hsched starts them, with unequal shares, against one process."""
+"""The examples of adapted programs: whole programs as hsched starts them, with unequal shares, compared with one process."""
 import contextlib
 import io
 import os
@@ -16,7 +16,7 @@ EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", 
 
 
 def figures(folder: str, name: str, batches: List[int], micro: List[int], epochs: int) -> Dict[str, Any]:
-    """Runs a program with these shares; returns the numbers that its first rank prints, by what is before them."""
+    """Runs a program with these shares; returns the numbers that its first rank prints, by the text before them."""
     common = {"WORLD_SIZE": str(len(batches)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "HSCHED_GLOBAL_BATCH": str(sum(batches)),
               "HSCHED_BATCHES": ",".join(map(str, batches)), "HSCHED_EPOCHS": str(epochs), "HSCHED_CHECKPOINT_DIR": os.path.join(folder, str(len(batches))),
               "PYTHONPATH": os.path.join(EXAMPLES, "..", "..", "templates")}
@@ -45,7 +45,7 @@ def forked(folder: str, name: str, batches: List[int], micro: List[int], epochs:
 
 
 def numbers(said: str) -> Dict[str, Any]:
-    """Returns the numbers that a program has printed, by what is before them."""
+    """Returns the numbers that a program has printed, by the text before them."""
     return {key: float(value) for key, value in re.findall(r"(.*?) ([0-9.]+)(?: of \d+)?$", said, re.MULTILINE)}
 
 

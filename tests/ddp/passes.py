@@ -24,7 +24,7 @@ def network(seed: int = 3, hidden: int = 16, dropout: float = 0.0) -> nn.Module:
 
 
 Body = Callable[[Any, Any, Any], None]
-"""What a program does with a step: the training, the step, the optimizer."""
+"""The handling of a step by a program: the training, the step, the optimizer."""
 
 
 def plain(training: Any, step: Any, optimizer: Any) -> None:
@@ -79,7 +79,7 @@ def extra_forward(world: World) -> Optional[float]:
 
 
 def two_backward_passes(world: World) -> Optional[float]:
-    """Two losses of a micro-batch, each with a pass of its own."""
+    """Two losses of a micro-batch, each with its own pass."""
     def body(training: Any, step: Any, optimizer: Any) -> None:
         optimizer.zero_grad()
         for inputs, labels in step:

@@ -19,7 +19,7 @@ prepare_module = sys.modules["hsched_ddp.prepare"]
 
 
 class Stream(IterableDataset):  # type: ignore[type-arg]
-    """Samples in a row; one that tells its place can go on from there."""
+    """Consecutive samples; a stream with a known position can continue from there."""
 
     def __init__(self, samples: int) -> None:
         self.rows, self.reads = data(samples), 0
@@ -48,7 +48,7 @@ class Resumable(Stream):
 
 
 def worlds(world: World, name: str, parts: Sequence[Any], train: Callable[[Any, Optional[int]], List[Any]]) -> Optional[float]:
-    """Trains by some ranks, then others: (shares, micro-batches, steps); returns how far that is from one process."""
+    """Trains on some ranks, then on others: (shares, micro-batches, steps); returns the difference from one process."""
     result: List[Any] = []
     for shares, micro, limit in parts:
         me = world.rank(shares, micro, epochs=2, checkpoint_dir=world.path(name))

@@ -1,4 +1,4 @@
-"""Replicas of several ranks: FSDP, tensor parallelism by torch and by hand; unequal shares and sizes give what one process gives."""
+"""Replicas of several ranks: FSDP, tensor parallelism by torch and by hand; unequal shares and sizes give the same result as one process."""
 import os
 import re
 import runpy
@@ -20,7 +20,7 @@ from world import difference
 EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "replicas", "train.py")
 SAMPLES, EPOCHS = 43, 3
 IS_NEW = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 6)
-"""Whether torch has what the example needs."""
+"""Whether torch has the features that the example needs."""
 WITH_ANY_TORCH = ("by hand", "sparse")
 """The kinds that do without it."""
 
@@ -64,7 +64,7 @@ class Shared(torch.autograd.Function):
 
 
 class Added(torch.autograd.Function):
-    """What is added up over the ranks of a replica."""
+    """A sum over the ranks of a replica."""
 
     @staticmethod
     def forward(context: Any, values: Any, group: Any) -> Any:
@@ -287,7 +287,7 @@ def replicas_of_other_sizes() -> Optional[float]:
 
 
 def replicas_with_counts() -> Optional[float]:
-    """Losses over labels that count, which are summed up once for each replica."""
+    """Losses over counted labels, which are summed once for each replica."""
     return compared("by hand", (2, 2), (5, 3), (2, 3), count=True)
 
 

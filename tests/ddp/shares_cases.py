@@ -16,7 +16,7 @@ import torch
 EPOCHS, SAMPLES = 6, 43
 
 Files = Callable[[str, int], None]
-"""Writes into a folder what hsched has written when an epoch runs."""
+"""Writes the files of hsched into a folder during an epoch."""
 
 
 def offer(folder: str, text: Any) -> None:
@@ -60,7 +60,7 @@ def train(folder: str, files: Files, stream: bool = False) -> List[Any]:
 
 
 def compared(files: Files, expected: Dict[int, Any], stream: bool = False) -> float:
-    """Trains by shares 6,2 that files change; returns how far that is from one process. `expected` has the epochs from which new shares hold: version, batches, micro."""
+    """Trains with shares 6,2, which files change; returns the difference from one process. `expected` has the epochs from which new shares apply: version, batches, micro."""
     folder = tempfile.mkdtemp(prefix="hsched-shares-")
     try:
         together, alone = os.path.join(folder, "together"), os.path.join(folder, "alone")
@@ -101,7 +101,7 @@ def two_corrections_of_a_stream() -> Optional[float]:
 
 
 def wrong_shares() -> Optional[float]:
-    """Torn, foreign, older and impossible files change nothing; each is said once."""
+    """Incomplete, foreign, older and impossible files change nothing; each is reported once."""
     wrong = [shares(2, [5, 3], [2, 3], run="other"), shares(2, [5, 3], [2, 3], schema="hsched.shares/2"), '{"schema": "hsched.sha', shares(2, [5, 4], [2, 3]),
              shares(2, [8, 0], [2, 3]), shares(2, [5, 3, 0], [2, 3]), shares(2, [5, 3], [2, 0]), shares(2, [5, 3], [2]), "[]", shares(True, [5, 3], [2, 3]),  # type: ignore[arg-type]
              shares(2, [5.5, 2.5], [2, 3])]  # type: ignore[list-item]

@@ -17,14 +17,14 @@ if hasattr(torch, "compile"):
 import hsched_ddp  # noqa: E402
 
 TIMEOUT_S = 300.0
-"""The longest that a rank waits for another one: a hang becomes an error, a machine with other work does not."""
+"""Maximum wait of a rank for another one: long enough for a busy machine, but a hang becomes an error."""
 
 LIMIT_S = 900.0
 """The longest that a case takes."""
 
 
 class World:
-    """This process in all worlds: as a rank of each that has enough ranks, and as one alone."""
+    """This process in all worlds: as a rank of each world with enough ranks, and as a single process."""
 
     def __init__(self, hsched: Any, torch: Any, me: Any, folder: str) -> None:
         self.hsched, self.torch, self.me, self.folder = hsched, torch, me, folder

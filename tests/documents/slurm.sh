@@ -7,13 +7,13 @@ program() {
   chmod +x "$PLACE/bin/$1"
 }
 
-# Prints a moment so many minutes from now, in Slurm's words.
+# Prints the time this number of minutes from now, in Slurm's format.
 moment() { date -d "$1 minutes" +%Y-%m-%dT%H:%M:%S; }
 
-# Ends fields and lines as Slurm is asked to; the input has bars.
+# Ends fields and lines in the requested format of Slurm; the input has bars.
 records() { sed -z 's/|/\x1f/g; s/\n/\x1e\n/g'; }
 
-# A cluster with free GPUs for which a large job of somebody else waits.
+# A cluster with free GPUs for which a large job of another user waits.
 full_cluster() {
   records >"$PLACE/sinfo" <<'TEXT'
 a1|gpu*|2-00:00:00|mixed|gpu:a100:4|gpu:a100:4(IDX:0-3)|32/32/0/64|512000|256000||none
@@ -84,7 +84,7 @@ running() {
   echo "$1|RUNNING|man|bio|normal|gpu|9|$(moment $(($5 - 30)))|$(moment "$5")|$6|1|8|8|cpu=8,node=1|gres:gpu:$3:$4|N/A|N/A|N/A|$2|(null)|(null)|OK|None"
 }
 
-# A batch script that asks for more than it needs.
+# A batch script that requests more than it needs.
 train_script() {
   cat >train.sh <<'TEXT'
 #!/bin/bash

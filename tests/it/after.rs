@@ -1,4 +1,4 @@
-//! Jobs that come after others (`after`): in the engine, in a replay, in a plan, and under `hsched run`.
+//! Jobs that depend on others (`after`): in the engine, in a replay, in a plan, and under `hsched run`.
 
 use hsched_engine::{JobState, Outcome, Phase, State};
 use hsched_model::{Cluster, Job, Time};
@@ -22,7 +22,7 @@ fn lab() -> Cluster {
     cluster(&[("v1", "v100", 4, 0, "idle")])
 }
 
-/// Returns what a step does, and the state after it.
+/// Returns the actions of a step, and the state after it.
 fn after_step(jobs: Vec<JobState>) -> (Vec<String>, State) {
     let step = take(state(jobs), 10.0, &lab(), &how(Moves::Never));
     (words(&step.actions), step.state)
@@ -89,7 +89,7 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
             let (started, completed) = (time(job, "started_s"), time(before, "completion_s"));
             assert!(started >= completed, "{policy}: {started} {completed}");
         }
-        // From its arrival on it waits, whatever for.
+        // Its waiting time counts from its arrival, whatever it waits for.
         assert!((time(1, "jct_s") - (time(1, "completion_s") - 3.0)).abs() < 1e-9, "{policy}");
     }
     let failing = sandbox.run(&format!("{line} srtf --job-failures 1s")).json();

@@ -1,8 +1,8 @@
-//! Checkpoints of `hsched_ddp`: what they hold, what of others' is refused, and those of hsched 0.1.0.
+//! Checkpoints of `hsched_ddp`: their content, the refusal of other users' files, and checkpoints of hsched 0.1.0.
 
 use crate::python::{run, with_torch};
 
-/// What all of these programs begin with.
+/// The common beginning of these programs.
 const BEGIN: &str = r#"
 import collections, os, pickle, random, sys, tempfile, warnings
 sys.path.insert(0, "templates")
@@ -52,7 +52,7 @@ fn check(program: &str) {
     assert_eq!(run(&python, &["-"], &format!("{BEGIN}{program}\nprint('done')\n")), "done\n");
 }
 
-/// The schedulers that keep methods in their state, too; a checkpoint is one that torch loads with `weights_only`.
+/// Includes schedulers that keep methods in their state; torch can load the checkpoint with `weights_only`.
 #[test]
 fn a_training_goes_on_as_if_it_had_not_been_saved_and_loaded() {
     check(
@@ -116,7 +116,7 @@ assert next(training(own=own).epochs()) == 1
     );
 }
 
-/// Nothing that a file says is run, whatever form it has, and the error says which file it was, and why.
+/// No code in a file is executed, whatever its format, and the error names the file and the reason.
 #[test]
 fn a_foreign_checkpoint_runs_nothing_and_is_refused() {
     check(
@@ -183,7 +183,8 @@ assert own.resume() and own.left == [[3, 10]]
     );
 }
 
-/// A file of another user is refused where others can put files, until a variable says that it is trusted.
+/// A file of another user in a directory that others can write to is refused, unless a variable says that it is
+/// trusted.
 #[test]
 fn a_file_of_another_user_is_refused_where_others_can_write() {
     check(
@@ -211,7 +212,7 @@ assert own.resume()
     );
 }
 
-/// Where others can write, one of them may lay links at the names of files that are to be written.
+/// In a directory that others can write to, another user may place links at the names of future files.
 #[test]
 fn a_checkpoint_is_not_written_through_a_link() {
     check(
@@ -246,7 +247,7 @@ assert os.path.islink(one.path + ".guessed.tmp")
     );
 }
 
-/// Files as hsched 0.1.0 wrote them, with a scheduler that drew itself into the file before torch 2.1.
+/// Files written by hsched 0.1.0, with a scheduler that refers to itself in its state before torch 2.1.
 #[test]
 fn a_checkpoint_of_0_1_0_resumes() {
     check(

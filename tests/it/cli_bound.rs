@@ -1,4 +1,5 @@
-//! The lower bound in `hsched simulate`: worked examples, its certificate looked at independently, and where it does not apply.
+//! The lower bound in `hsched simulate`: worked examples, an independent check of its certificate, and cases to which
+//! it does not apply.
 
 use serde_json::Value;
 
@@ -79,7 +80,8 @@ fn the_short_job_has_the_fast_gpu_at_best() {
     assert!((1.0..1.01).contains(&ratio), "{ratio}");
 }
 
-/// What prices of one GPU prove for jobs of one GPU, in seconds: the cheapest seconds of each, ternary in its end.
+/// The bound in seconds that prices of one GPU prove for jobs of one GPU: the minimum cost of each job, by ternary
+/// search over its end.
 fn proven(certificate: &Value, gpus: f64, jobs: &[(f64, f64)]) -> f64 {
     let list = |value: &Value| value.as_array().expect("a list").iter().map(number).collect::<Vec<_>>();
     let (from, prices) = (list(&certificate["from_s"]), list(&certificate["prices"]["v100"]));

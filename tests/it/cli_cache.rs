@@ -179,7 +179,7 @@ fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
         (&speed["type"], &speed["source"], &speed["count"], &speed["by"]),
         (&json!("t4"), &json!("measured"), &json!(5), &json!("report"))
     );
-    // The plan holds its speeds: what the cache says by then does not matter.
+    // The plan contains its speeds, so later values in the cache do not matter.
     sandbox.run("cache set resnet18 t4 1").succeeds();
     sandbox.run("submit plan.json --dry-run").exits(0);
     let mut changed = file.clone();
@@ -300,9 +300,9 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     }
     let learnt = |text: &str| assert!(text.contains("estimated from v100 and 3 other models"), "{text}");
     learnt(&sandbox.run(&format!("{plan} --estimate learnt")).succeeds());
-    // Nobody wished for it.
+    // It was not requested.
     assert_eq!(sandbox.run(plan).succeeds(), without);
-    // A setting and a job's own key are wishes, too; the key counts first.
+    // A setting and a job key also request it; the key takes precedence.
     learnt(&sandbox.run(&format!("{plan} --set estimate=learnt")).succeeds());
     let owner = |which: &str| jobs.replace("v100: 1754}", &format!("v100: 1754}}, estimate: {which}"));
     learnt(&sandbox.file("jobs.yaml", owner("learnt")).run(plan).succeeds());

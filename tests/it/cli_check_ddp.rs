@@ -1,4 +1,4 @@
-//! `hsched check-ddp`: with a real torch, without one, and with a Python that is none.
+//! `hsched check-ddp`: with a real torch, without one, and with a program that is not a Python.
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ fn a_helper_of_one_file_is_refused() {
     );
 }
 
-/// A helper that forgets the weights is found out, and `templates` is where it comes from.
+/// A helper without loss weights is detected; it comes from the directory `templates`.
 #[test]
 fn a_helper_that_does_not_weight_is_wrong() {
     let Some(python) = python::with_torch() else { return };
@@ -50,7 +50,7 @@ fn a_helper_that_does_not_weight_is_wrong() {
     );
 }
 
-/// A rank with one sample in a pass is named with the remedy; two samples in one pass are enough.
+/// The command names a rank with one sample in a pass, with the remedy; two samples in one pass are enough.
 #[test]
 fn a_plan_with_too_few_samples_for_batch_norm_is_warned_of() {
     let answer = r#"{"python": "3.9.1", "torch": "2.0", "checks": []}"#;
@@ -110,7 +110,7 @@ fn what_goes_wrong_in_the_checks_is_said() {
         "echo 'Killed by the administrator' >&2; exit 9",
         "python3: the checks did not run: Killed by the administrator",
     );
-    // Words of Slurm's programs mean nothing here.
+    // Hints about Slurm do not apply here.
     check(
         "echo 'RuntimeError: connection refused' >&2; exit 1",
         "python3: the checks did not run: RuntimeError: connection refused",

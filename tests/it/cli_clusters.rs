@@ -1,4 +1,4 @@
-//! One state directory under two clusters, as a home that both can see has it.
+//! One state directory under two clusters, as with a shared home directory.
 
 use std::fs;
 
@@ -9,24 +9,24 @@ use crate::sandbox::{Sandbox, THREE};
 
 const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml";
 
-/// The programs that look at jobs or change them.
+/// The programs that show or change jobs.
 const ASKED: [&str; 3] = ["squeue", "sbatch", "scancel"];
 
-/// A queue that shows job `id` of run r1 on its way.
+/// A queue that shows job `id` of run r1 as pending or running.
 fn line(id: u32, job: &str) -> String {
     format!(
         "{id}|{id}|N/A|N/A|PENDING|x|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|{job}|{{\"hsched\":1,\"run\":\"r1\",\"job\":\"{job}\"}}"
     )
 }
 
-/// Makes Slurm the one of another cluster.
+/// Switches Slurm to another cluster.
 fn on(cluster: &str, sandbox: Sandbox) -> Sandbox {
     let config =
         format!("echo 'Configuration data as of 2026-11-21T06:13:16'; echo 'ClusterName = {cluster}'");
     sandbox.program("scontrol", &format!("case \"$*\" in 'show config') {config};; *) exit 1;; esac"))
 }
 
-/// Two jobs as 1 and 2 in the queue of cluster `north`, submitted by a Slurm that says so or does not.
+/// Two jobs with ids 1 and 2 in the queue of cluster `north`, whose Slurm prints the name of the cluster or not.
 fn submitted(named: bool) -> Sandbox {
     let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
     let sandbox = if named { on("north", sandbox) } else { sandbox };
@@ -73,7 +73,7 @@ fn a_cluster_by_a_new_name_is_taken_when_its_user_says_so() {
     fs::write(&path, edited).expect("a file");
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!(sandbox.snapshot()["cluster"], "south");
-    // It is written down as any other: what is damaged later is made whole.
+    // It is stored as usual, so later damage can be repaired.
     fs::remove_file(&path).expect("a file");
     fs::remove_file(sandbox.state("state.json.old")).expect("a file");
     sandbox.run("cancel --all").exits(0);
@@ -97,7 +97,7 @@ fn a_state_whose_jobs_have_ended_goes_to_the_next_cluster() {
     let sandbox = on("north", Sandbox::with_slurm());
     sandbox.run("add jobs.yaml").succeeds();
     let sandbox = on("south", sandbox);
-    // What waits was meant for the other cluster.
+    // The waiting jobs were meant for the other cluster.
     sandbox.run("watch --once").fails(78);
     let sandbox = on("north", sandbox);
     sandbox.run("cancel --all").succeeds();

@@ -1,10 +1,10 @@
-//! Completions ask the program: it offers the names that it knows, and says nothing else.
+//! Completions ask the program, which offers the names that it knows and prints nothing else.
 
 use std::fs;
 
 use crate::sandbox::{JOBS, Sandbox};
 
-/// Returns what bash is offered for the last of some words, without options.
+/// Returns the offers to bash for the last of some words, without options.
 fn offered(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let arguments = [&["--", "hsched"], words].concat();
     let mut command = sandbox.command(&arguments);
@@ -41,6 +41,25 @@ fn names_of_jobs_and_sweeps_are_offered() {
 }
 
 #[test]
+fn cancel_is_offered_open_jobs_and_options_the_tags_of_jobs() {
+    let tagged = JOBS.replacen("model_size: 0,", "model_size: 0, tags: [baseline],", 1);
+    let sandbox = Sandbox::with_slurm().file("jobs.yaml", tagged);
+    sandbox.run("add jobs.yaml").succeeds();
+    sandbox.run("cancel vgg19").succeeds();
+    assert_eq!(offered(&sandbox, &["cancel", ""]), ["resnet18"]);
+    assert_eq!(offered(&sandbox, &["status", "vgg"]), ["vgg19"]);
+    assert_eq!(offered(&sandbox, &["results", "--tag", ""]), ["baseline"]);
+}
+
+#[test]
+fn help_is_offered_commands_and_pages() {
+    let sandbox = Sandbox::new();
+    assert_eq!(offered(&sandbox, &["help", "sim"]), ["simulate"]);
+    assert_eq!(offered(&sandbox, &["help", "exit"]), ["exit-codes"]);
+    assert_eq!(offered(&sandbox, &["help", "err"]), ["error", "errors"]);
+}
+
+#[test]
 fn policies_types_settings_and_accounts_are_offered() {
     let sandbox = sandbox().program("sacctmgr", "printf 'c|def-me|\\nc|rrg-lab|\\n'");
     assert_eq!(offered(&sandbox, &["plan", "--policy", "opti"]), ["optimal", "optimus", "optimus-lb"]);
@@ -54,7 +73,7 @@ fn policies_types_settings_and_accounts_are_offered() {
     assert!(offered(&sandbox, &[""]).iter().all(|name| name != "write-docs" && name != "guard"));
 }
 
-/// Where nothing is known, or a setting is wrong, a shell gets no names and no messages.
+/// If nothing is known or a setting is wrong, a shell gets no names and no messages.
 #[test]
 fn what_cannot_be_read_offers_nothing() {
     let sandbox = Sandbox::new().variable("HSCHED_TIME_MARGIN", "nonsense");

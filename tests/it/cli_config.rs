@@ -1,4 +1,4 @@
-//! `hsched config show`: six layers, the origin of each value, and what is wrong with them.
+//! `hsched config show`: six layers, the origin of each value, and errors in them.
 
 use std::fs;
 
@@ -6,12 +6,12 @@ use insta::assert_snapshot;
 
 use crate::sandbox::Sandbox;
 
-/// Returns the rows without the blanks that align them, which depend on the sandbox's path.
+/// Returns the rows without padding, which depends on the sandbox's path.
 fn rows(table: &str) -> Vec<String> {
     table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Returns the rows whose value is no default.
+/// Returns the rows whose value is not a default.
 fn changed(table: &str) -> String {
     let rows = rows(table).into_iter().filter(|line| !line.ends_with("default"));
     rows.collect::<Vec<_>>().join("\n")

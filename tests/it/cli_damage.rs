@@ -1,4 +1,4 @@
-//! Damaged files of the state directory, as their owner meets them: what is repaired is told once, the rest is refused.
+//! Damaged files of the state directory, from the user's view: repairs are reported once, other damage is refused.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use crate::cli_jobs::{SUBMIT, line, submitted};
 use crate::sandbox::Sandbox;
 
-/// Returns how many jobs Slurm was told to take, and how many to end.
+/// Returns the numbers of requests to Slurm to submit and to end jobs.
 fn requests(sandbox: &Sandbox) -> (usize, usize) {
     let submits = |call: &&Vec<String>| call.iter().any(|argument| argument == "--parsable");
     (sandbox.calls("sbatch").iter().filter(submits).count(), sandbox.calls("scancel").len())
@@ -30,7 +30,7 @@ fn root(sandbox: &Sandbox) -> String {
     sandbox.path("").display().to_string().trim_end_matches('/').to_owned()
 }
 
-/// Returns a text with `TIME` for its times.
+/// Returns a text with its times replaced by `TIME`.
 fn undated(text: &str) -> String {
     let (dated, last) = text.rsplit_once(" UTC").expect("a time");
     let dated = dated.split(" UTC").map(|part| {
@@ -62,7 +62,7 @@ fn a_damaged_state_is_recovered_and_told_once() {
     assert_eq!(journal.matches("\"event\":\"repaired\",\"file\":\"state.json\"").count(), 1, "{journal}");
     assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json.damaged is a damaged file that hsched replaced and kept → find out why (a full or failing disk, a crash), then remove it");
     assert_eq!(requests(&sandbox), (2, 0));
-    // What runs and what has ended is as it would have been.
+    // Running and ended jobs are as they would have been.
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "RUNNING"), &line(2, "vgg19", "COMPLETED")]);
     sandbox.run("watch --once").exits(0);
@@ -143,7 +143,7 @@ fn the_older_copy_is_offered_where_it_is_whole() {
     assert_eq!(requests(&sandbox), (2, 0));
 }
 
-/// A bare name is that of a file of the state directory only if such a file has that name.
+/// A bare name refers to the state directory only if it is the name of such a file.
 #[test]
 fn a_backup_is_restored_from_the_directory_in_which_it_is() {
     let sandbox = submitted();
@@ -188,7 +188,7 @@ fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
         assert!(!path.exists() && fs::read(sandbox.state(&name)).expect("is kept") == damaged);
         assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     }
-    // A speed that reads well and is wrong.
+    // A speed that can be read but is wrong.
     fs::write(&path, &speeds).expect("a file");
     flip(path.clone(), "644", "645");
     assert_snapshot!(sandbox.run("plan jobs.yaml").fails(78), @r#"
@@ -211,7 +211,7 @@ fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
             .fails(78)
             .contains("damaged.json: its checksum does not match\n")
     );
-    // What another version wrote is not damaged.
+    // A file of another version is not damaged.
     fs::write(&path, "{\"schema\": \"hsched.cache/3\"}").expect("a file");
     let told = sandbox.run("watch --once").fails(78);
     assert!(told.contains("throughput.json: its schema is \"hsched.cache/3\"; this version reads"), "{told}");

@@ -1,4 +1,4 @@
-//! `hsched doctor`: one line per check, and an exit code that says the worst.
+//! `hsched doctor`: one line per check, and an exit code for the worst result.
 
 use crate::sandbox::Sandbox;
 
@@ -7,7 +7,7 @@ const SINFO: [&str; 2] = [
     "t1|gpu*|1:00:00|idle|gpu:t4:2|gpu:t4:0|0/8/0/8|64000|0|(null)|none",
 ];
 
-/// What `scontrol` says where all is well; the time of the configuration is left out.
+/// The output of `scontrol` without problems; the time of the configuration is left out.
 const SCONTROL: &str = r#"case "$*" in
 ping) echo "Slurmctld(primary) at north is UP";;
 "show config") cat <<'EOF'

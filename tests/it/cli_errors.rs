@@ -1,4 +1,4 @@
-//! What goes wrong around every command: Slurm, files, the command line, the pipe; each with code and remedy.
+//! Errors around every command: Slurm, files, the command line, the pipe; each with code and remedy.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 
 use crate::sandbox::Sandbox;
 
-/// Returns what `inventory` says of a `sinfo` that runs these lines, without the arguments of `sinfo`.
+/// Returns the error of `inventory` for a `sinfo` that runs these lines, without the arguments of `sinfo`.
 fn asked(lines: &str, code: i32) -> String {
     let stderr = Sandbox::with_slurm().program("sinfo", lines).run("inventory").fails(code);
     let arguments =
@@ -15,7 +15,7 @@ fn asked(lines: &str, code: i32) -> String {
     arguments.map_or(stderr.clone(), |format| stderr.replace(&format!("$'{format}'"), "FORMAT"))
 }
 
-/// Returns what is said of a cluster file.
+/// Returns the error for a cluster file.
 fn cluster(text: impl AsRef<[u8]>) -> String {
     Sandbox::new().file("cluster.yaml", text).run("inventory --cluster cluster.yaml").fails(78)
 }

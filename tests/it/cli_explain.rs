@@ -1,4 +1,4 @@
-//! `hsched plan --explain`: prices, jobs in short, a job in full, and what is wrong on the command line.
+//! `hsched plan --explain`: prices, a summary of all jobs, one job in full, and errors on the command line.
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn all_jobs_in_short() {
     resnet18: one more t4 would not be worth its price, and none is free
     vgg19: one more v100 would not be worth its price, and none is free
     ");
-    // The file may stand where a job's name may stand.
+    // The file may be in the position of a job's name.
     let other = "plan --explain jobs.yaml --cluster cluster.yaml --policy exhaustive";
     assert_eq!(sandbox.run(other).succeeds(), text);
 }

@@ -1,4 +1,4 @@
-//! `--from`: clusters from whatever somebody saved of them.
+//! `--from`: clusters from all kinds of saved output.
 
 use insta::assert_snapshot;
 
@@ -73,7 +73,7 @@ fn the_user_says_how_a_table_without_a_header_was_printed() {
 
 #[test]
 fn files_of_other_systems_are_read() {
-    // As a shell of Windows writes them.
+    // As written by a shell on Windows.
     let wide: Vec<u8> = "\u{feff}NODELIST STATE GRES\r\na1 idle gpu:t4:2\r\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)

@@ -1,4 +1,4 @@
-//! `hsched generate`: files that `hsched plan` takes, the same for the same seed, and never over others.
+//! `hsched generate`: files that `hsched plan` accepts, equal for equal seeds, and never replacing others.
 
 use insta::assert_snapshot;
 

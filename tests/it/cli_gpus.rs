@@ -1,4 +1,4 @@
-//! `hsched gpus`, and what other names of GPUs do in `inventory` and `plan`.
+//! `hsched gpus`, and the effect of other names of GPUs in `inventory` and `plan`.
 
 use insta::assert_snapshot;
 

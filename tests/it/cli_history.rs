@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// One job that fails after its first epoch and goes on, and one that is done at once.
+/// One job that fails after its first epoch and resumes, and one that completes at once.
 const JOBS: &str = r#"jobs:
   - {name: again, samples_per_epoch: 10, epochs: 2, global_batch: 10, model_size: 0, max_gpus: 1, retries: 1,
      throughput: {cpu: 100}, checkpoint: {},
@@ -45,7 +45,7 @@ fn what_was_used_and_lost_is_known_for_each_job_and_for_all() {
         hours(again, "lost_gpu_hours") > 0.0 && hours(again, "gpu_hours") > hours(again, "lost_gpu_hours")
     );
     assert_eq!(hours(once, "lost_gpu_hours"), 0.0);
-    // No samples, no known power, no reference units: nothing is made up.
+    // No samples, no known power, no reference units: no value is invented.
     for key in ["idle_gpu_hours", "energy_kwh", "energy_from", "cost", "cost_unit"] {
         assert_eq!((&again[key], &json["total"][key]), (&Value::Null, &Value::Null), "{key}");
     }
@@ -80,7 +80,7 @@ fn a_job_that_is_replaced_stays_in_the_history() {
     assert_eq!(run["spans"].as_array().map(Vec::len), Some(6), "{run}");
 }
 
-/// A job that leaves three samples of a GPU: at work for a minute, then idle for a minute, at 150 W.
+/// A job with three samples of a GPU: busy for a minute, then idle for a minute, at 150 W.
 const SAMPLED: &str = r#"jobs:
   - name: sampled
     samples_per_epoch: 10

@@ -1,4 +1,4 @@
-//! `hsched import`: a batch script becomes a job file, whose gaps `hsched plan` names.
+//! `hsched import`: a batch script becomes a job file, and `hsched plan` names its missing values.
 
 use insta::assert_snapshot;
 
@@ -71,7 +71,7 @@ fn what_is_there_is_not_overwritten_and_json_is_data() {
     assert_eq!(sandbox.run("import nothing.sh --format json").exits(78).json()["error"]["code"], "bad_input");
 }
 
-/// Returns the keys of the job that a file of another tool becomes, and what is said of the rest.
+/// Returns the job keys imported from a file of another tool, and the remarks on the rest.
 fn foreign(name: &str, text: &str) -> (serde_json::Value, String) {
     let sandbox = Sandbox::new().file(name, text);
     let ran = sandbox.run(&format!("import {name} --format json")).exits(0);
@@ -92,7 +92,7 @@ fn a_sweep_of_weights_and_biases_becomes_a_search() {
     let command = job["command"].to_string();
     assert!(command.contains("--model.depth={model_depth}") && command.contains("--fixed=3"), "{command}");
     assert!(said.contains("w.yaml:13: z: not known") && said.contains("w.yaml:5: project"), "{said}");
-    // What is written is a job file once its gaps are filled.
+    // The output is a valid job file once the missing values are filled in.
     let sandbox = Sandbox::new().file("cluster.yaml", CLUSTER).file("w.yaml", text);
     let yaml = sandbox.run("import w.yaml").exits(0).stdout;
     let filled = yaml

@@ -1,4 +1,4 @@
-//! `hsched init`: files that can be planned with at once, and that replace nothing.
+//! `hsched init`: files that work for a plan unchanged, and that replace nothing.
 
 use crate::sandbox::Sandbox;
 

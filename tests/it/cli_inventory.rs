@@ -103,7 +103,7 @@ fn json_has_types_nodes_and_partitions() {
             "memory_bytes": {"total": 64_000_u64 << 20, "used": 2048_u64 << 20},
         })
     );
-    // What is on a node that is not up cannot be had.
+    // GPUs of a node that is not up are unavailable.
     assert_eq!(value["nodes"][2]["gpus"][0]["free"], 0);
     assert_eq!(
         value["partitions"],
@@ -209,7 +209,7 @@ fn long_lists_fit_the_width() {
 
 #[test]
 fn this_machine_is_a_cluster_of_one_node() {
-    // Whether there is a driver depends on the machine; that it is no failure does not.
+    // The presence of a driver depends on the machine; its absence is never a failure.
     let sandbox = Sandbox::new();
     let value = sandbox.run("inventory --local --format json").exits(0).json();
     assert_eq!(

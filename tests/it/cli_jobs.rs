@@ -1,4 +1,4 @@
-//! `hsched add`, `status`, `cancel`, `report`: jobs from their addition to their end, as their owner sees them.
+//! `hsched add`, `status`, `cancel`, `report`: jobs from their addition to their end, from the user's view.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ pub fn submitted() -> Sandbox {
     sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")])
 }
 
-/// Makes Slurm's programs say that the controller is away.
+/// Makes Slurm's programs fail as if the controller did not answer.
 fn away(sandbox: Sandbox) -> Sandbox {
     let away = "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1";
     sandbox.program("squeue", away).program("scancel", away)
@@ -98,7 +98,7 @@ fn what_slurm_has_is_not_added() {
     hint: wait until it ends, cancel it with hsched cancel, or rename the new job
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
-    // Not even where another state directory has submitted it.
+    // Not even if another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
     error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); no job was added
     hint: wait until it ends, cancel it with scancel 1 2 (this state directory does not have it), or rename the new job
@@ -135,7 +135,7 @@ fn status_without_jobs_says_what_to_do() {
     assert!(!sandbox.state("").exists());
 }
 
-/// Returns a text with `TIME` for what depends on when the test runs.
+/// Returns a text with `TIME` for values that depend on the time of the test.
 fn timeless(text: &str) -> String {
     let mut lines = String::new();
     for line in text.lines() {
@@ -285,7 +285,7 @@ fn a_wish_is_kept_while_slurm_is_away() {
         "{stderr}"
     );
     assert_eq!([1, 2].map(|job| sandbox.phase(job)), ["stopping", "cancelled"]);
-    // Between the two questions the controller went away.
+    // Between the two calls, the controller stopped answering.
     let queue = [line(1, "resnet18", "PENDING"), line(2, "vgg19", "PENDING")];
     let sandbox = sandbox.printing("squeue", &[&queue[0], &queue[1]]);
     assert_snapshot!(sandbox.run("cancel vgg19").exits(1).stdout, @r"vgg19: not cancelled: scancel: Slurm's controller cannot be reached: error: Unable to contact slurm controller (connect failure); hsched watch retries, or run this command again");
@@ -296,7 +296,7 @@ fn a_wish_is_kept_while_slurm_is_away() {
 #[test]
 fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
-    // hsched dies when sbatch has taken the job and nothing of it is written down.
+    // hsched dies after sbatch has accepted the job, but before that is recorded.
     let sandbox = sandbox.program("sbatch", "echo 9; kill -9 $PPID");
     assert_eq!(sandbox.run(&format!("{SUBMIT} -j vgg19")).code, Some(137));
     assert_eq!(sandbox.phase(0), "meant");
@@ -322,10 +322,10 @@ fn a_torn_line_of_the_journal_does_not_spoil_the_others() {
     let path = sandbox.state("journal");
     let journal = fs::read(&path).expect("a journal");
     fs::write(&path, &journal[..journal.len() - 20]).expect("a file");
-    // Who dies in the middle of a line has not noted its number.
+    // A process that dies in the middle of a line has not recorded the number.
     fs::remove_file(sandbox.state("newest")).expect("a file");
     assert_eq!(summary(), "2 submitting");
-    // Both answers are lost; the comments in the queue tell.
+    // Both answers are lost; the comments in the queue identify the jobs.
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
     assert_snapshot!(sandbox.run("cancel resnet18 vgg19").succeeds(), @r"

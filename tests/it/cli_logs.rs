@@ -1,4 +1,4 @@
-//! `hsched logs`: what a job has printed, by submission, and as it grows.
+//! `hsched logs`: the output of a job, by submission, and as it grows.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use crate::cli_jobs::{SUBMIT, line, submitted};
 use crate::sandbox::Sandbox;
 
-/// Has a script of a run note where its output begins, and print.
+/// Makes a script of a run record the start of its output, and print.
 fn print(sandbox: &Sandbox, run: &str, job: &str, text: &str) {
     let folder = sandbox.state(&format!("runs/{run}/report/{job}"));
     fs::create_dir_all(&folder).expect("a folder");
@@ -22,13 +22,13 @@ fn print(sandbox: &Sandbox, run: &str, job: &str, text: &str) {
     file.write_all(text.as_bytes()).expect("writes");
 }
 
-/// Has a script of a run note that it has ended.
+/// Makes a script of a run record its end.
 fn end(sandbox: &Sandbox, run: &str, job: &str, id: u32, status: u8) {
     let path = sandbox.state(&format!("runs/{run}/report/{job}/ends"));
     fs::write(path, format!("{id} {status}\n")).expect("a file");
 }
 
-/// Has two submissions of vgg19: one of r1 that was cancelled, one of r2 in the queue.
+/// Adds two submissions of vgg19: one of r1 that was cancelled, and one of r2 in the queue.
 fn again() -> Sandbox {
     let sandbox = submitted();
     print(&sandbox, "r1", "vgg19", "one\ntwo\n");

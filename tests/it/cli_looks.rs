@@ -1,4 +1,4 @@
-//! Looks at the queue are kept, learnt from and removed.
+//! Looks at the queue are stored, used for learning and removed.
 
 use chrono::Utc;
 
@@ -12,7 +12,7 @@ use crate::sandbox::Sandbox;
 
 const HOUR: f64 = 3600.0;
 
-/// What a user sees of a queue that hides others: every hour a job is submitted, and starts two hours later.
+/// The user's view of a queue that hides other users: every hour a job is submitted, and starts two hours later.
 fn looks(sandbox: &Sandbox, days: u32) {
     let store = SiteLooks::of(&sandbox.state(""));
     // A look is not replaced by an older one.
@@ -94,7 +94,7 @@ fn learnt_site(queue: &str) -> Sandbox {
     sandbox
 }
 
-/// Returns a line of `squeue` about job 2000 of ours, pending for a V100, submitted so many seconds ago.
+/// Returns a line of `squeue` about job 2000 of ours, pending for a V100, submitted some seconds ago.
 fn pending(age_s: i64) -> String {
     let submitted = (chrono::Local::now() - chrono::TimeDelta::seconds(age_s)).format("%Y-%m-%dT%H:%M:%S");
     format!(
@@ -145,7 +145,7 @@ fn the_start_of_a_pending_job_is_learnt_by_what_it_has_waited() {
     assert!(median(&old) < median(&new), "{old} {new}");
 }
 
-/// A write that is cut is the end of the process: whatever it was, what was known before is read again.
+/// An incomplete write ends the process; in any case, the earlier data can be read again.
 #[test]
 fn a_command_that_is_killed_while_it_writes_loses_no_look() {
     let sandbox = site("PrivateData = jobs", &[]);
@@ -176,7 +176,7 @@ fn a_full_disk_costs_the_look_and_nothing_else() {
     let wanted = sandbox.run("when jobs.yaml").exits(0);
     std::fs::create_dir(sandbox.path("disk")).expect("a folder");
     let disk = sandbox.path("disk").display().to_string();
-    // What is mounted here is seen by this shell's programs alone, and gone with them.
+    // Only programs of this shell see this mount, which disappears with them.
     let script = "mount -t tmpfs -o size=64k,mode=700 none \"$1\" || exit 99; cat /dev/zero >\"$1/full\" 2>/dev/null; exec \"$2\" when jobs.yaml";
     let shell = ["-rm", "/bin/sh", "-c", script, "sh", disk.as_str(), env!("CARGO_BIN_EXE_hsched")];
     let mut command = sandbox.start("/usr/bin/unshare", &shell);

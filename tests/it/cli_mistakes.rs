@@ -1,10 +1,10 @@
-//! What new users get wrong: each message names the way out, and nothing wrong reaches Slurm.
+//! Mistakes of new users: each message names the remedy, and nothing wrong reaches Slurm.
 
 use insta::assert_snapshot;
 
 use crate::sandbox::{CLUSTER, Sandbox, THREE};
 
-/// Returns a job file with one job with these lines more.
+/// Returns a job file with one job and these additional lines.
 fn job(more: &str) -> String {
     format!(
         "jobs:\n  - {{name: vit, samples_per_epoch: 100, epochs: 2, global_batch: 10, model_size: 1MB, command: train,\n     \
@@ -106,19 +106,19 @@ fn values_that_nobody_replaced_never_reach_slurm() {
     let sandbox = sandbox.file("jobs.yaml", &jobs);
     let told = sandbox.run("submit jobs.yaml --cluster cluster.yaml").fails(78);
     assert_snapshot!(told, @r#"
-    error: jobs.yaml:7: samples_per_epoch still has the example value of hsched init
-    jobs.yaml:8: epochs still has the example value of hsched init
-    jobs.yaml:9: global_batch still has the example value of hsched init
-    jobs.yaml:10: model_size still has the example value of hsched init
-    jobs.yaml:11: throughput still has the example value of hsched init
-    jobs.yaml:13: command still has the example value of hsched init
+    error: jobs.yaml:8: samples_per_epoch still has the example value of hsched init
+    jobs.yaml:9: epochs still has the example value of hsched init
+    jobs.yaml:10: global_batch still has the example value of hsched init
+    jobs.yaml:11: model_size still has the example value of hsched init
+    jobs.yaml:12: throughput still has the example value of hsched init
+    jobs.yaml:14: command still has the example value of hsched init
     hint: replace the example values; to keep one, remove its comment # REPLACE
     "#);
     for command in ["add jobs.yaml", "probe jobs.yaml", "submit --together jobs.yaml --gpus v100:1 --time 1h"]
     {
         let told = sandbox.run(command).fails(78);
         assert!(
-            told.contains("jobs.yaml:8: epochs still has the example value of hsched init"),
+            told.contains("jobs.yaml:9: epochs still has the example value of hsched init"),
             "{command}: {told}"
         );
     }
@@ -129,7 +129,7 @@ fn values_that_nobody_replaced_never_reach_slurm() {
     assert!(told.contains("plan.json: example still has the example command of hsched init"), "{told}");
     sandbox.run("submit jobs.yaml --cluster cluster.yaml --dry-run").exits(0);
     assert!(sandbox.calls("sbatch").is_empty());
-    // Who has checked the values removes the marks.
+    // A user who has checked the values removes the marks.
     let sandbox =
         sandbox.file("jobs.yaml", jobs.replace("# REPLACE", "#").replace("'echo rank", "'python rank"));
     sandbox.run("submit jobs.yaml --cluster cluster.yaml").exits(0);
@@ -155,7 +155,7 @@ fn an_account_that_slurm_does_not_list_is_refused() {
         );
     }
     assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("state.json").exists());
-    // A Slurm that does not enforce its accounts takes any, and charges the default one.
+    // A Slurm that does not enforce accounts accepts any, and charges the default one.
     let sandbox = with("none");
     let ran = sandbox.run("submit jobs.yaml --cluster cluster.yaml").exits(0);
     assert!(

@@ -1,10 +1,10 @@
-//! `hsched submit --pack`: what it submits, shows and refuses.
+//! `hsched submit --pack`: submissions, output and refusals.
 
 use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// A sweep of so many runs.
+/// A sweep with this number of runs.
 fn sweep(runs: u32, more: &str) -> Sandbox {
     let values: Vec<String> = (1..=runs).map(|run| run.to_string()).collect();
     let jobs = format!(

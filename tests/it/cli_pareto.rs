@@ -1,4 +1,4 @@
-//! `hsched plan --pareto`: plans between mean completion time, fairness and cost.
+//! `hsched plan --pareto`: plans that trade off mean completion time, fairness and cost.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `hsched plan`: the JSON that other programs rely on, the table, capacities, and what cannot be placed.
+//! `hsched plan`: the JSON that other programs rely on, the table, capacities, and jobs that cannot be placed.
 
 use std::fs;
 
@@ -153,7 +153,7 @@ fn output_is_the_same_json_in_a_file() {
     assert_eq!(sandbox.text(&sandbox.work("plan.json")), printed);
     let table = sandbox.run(&format!("{PLAN} -o new.json")).succeeds();
     assert!(table.contains("resnet18") && sandbox.text(&sandbox.work("new.json")).contains("hsched.plan/1"));
-    // As the shell's `>` would make it.
+    // As created by the shell's `>`.
     fs::write(sandbox.work("by-hand"), "").expect("a file");
     assert_eq!(mode(&sandbox.work("new.json")), mode(&sandbox.work("by-hand")));
     assert_snapshot!(sandbox.run(&format!("{PLAN} -o gone/plan.json")).fails(1), @"error: cannot write gone/plan.json: No such file or directory (os error 2)");
@@ -365,7 +365,7 @@ fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
         let sandbox = Sandbox::new().file("jobs.yaml", jobs(first));
         sandbox.run(&format!("{PLAN} {options} --format json")).exits(0).json()
     };
-    // The least mean is late with one of them; with both in time ResNet-18 has three GPUs.
+    // With the least mean, one of them is late; if both are in time, ResNet-18 has three GPUs.
     let mean = plan("13000s", "");
     near(&mean["deadlines_met"], 0.5);
     let by_deadlines = plan("13000s", "--objective deadlines");
@@ -376,14 +376,14 @@ fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
         (&by_deadlines["proven_optimal"], &by_deadlines["jobs"][0]["deadline_s"]),
         (&json!(true), &json!(13000.0))
     );
-    // Nothing helps the first then, and the mean decides again.
+    // Then nothing helps the first one, and the mean decides again.
     let by_deadlines = plan("1h", "--objective deadlines");
     near(&by_deadlines["deadlines_met"], 0.5);
     near(&by_deadlines["mean_jct_s"], mean["mean_jct_s"].as_f64().expect("a mean"));
     let late = by_deadlines["certificate"]["late_cost_s"].as_f64().expect("a cost");
     near(&by_deadlines["objective_value"], by_deadlines["mean_jct_s"].as_f64().expect("a mean") + late / 2.0);
     assert_eq!(by_deadlines["proven_optimal"], true);
-    // A gap in the objective's unit says nothing to people.
+    // A gap in the objective's unit has no meaning for users.
     let sandbox = Sandbox::new().file("jobs.yaml", jobs("1h"));
     let text = sandbox.run(&format!("{PLAN} --objective deadlines")).succeeds();
     assert!(text.contains("1 of 2 deadlines met") && text.contains("in 1 h 00 min, late"), "{text}");
@@ -391,7 +391,7 @@ fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
         text.contains("the number of late jobs, then the mean completion time, is proven optimal"),
         "{text}"
     );
-    // Of one that is not the best the two are said apart.
+    // If a plan is not optimal, the two are stated separately.
     let text = sandbox.run(&format!("{PLAN} --objective deadlines --policy has")).succeeds();
     let said = "the number of late jobs is proven optimal, the mean completion time is at most ";
     assert!(text.contains(said) && text.contains("1 of 2 deadlines met"), "{text}");

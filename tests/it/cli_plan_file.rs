@@ -1,4 +1,4 @@
-//! Plan files: what `plan` wrote can be submitted, what was changed by hand cannot.
+//! Plan files: a plan of `plan` can be submitted, a plan that was edited by hand cannot.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn planned() -> (Sandbox, Value) {
     (sandbox, plan)
 }
 
-/// Returns what is said of a plan changed by `change`, after the file's name; never a script.
+/// Returns the error for a plan changed by `change`, after the file's name; never a script.
 fn refusal(change: impl FnOnce(&mut Value)) -> String {
     let (sandbox, mut plan) = planned();
     change(&mut plan);

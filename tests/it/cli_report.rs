@@ -9,7 +9,7 @@ use crate::sandbox::Sandbox;
 
 const CLUSTER: &str = "nodes: [{name: 'gpu[1-2]', gpus: {v100: 2}}]\n";
 
-/// Three jobs, of which the third has to wait for the others, and a fourth that can never run.
+/// Three jobs, the third of which must wait for the others, and a fourth that can never run.
 const TRACE: &str = r#"jobs:
   - {name: "first<b>", gpus: 2, samples_per_epoch: 1000, epochs: 10, global_batch: 10, model_size: 0, throughput: {v100: 5}}
   - {name: second, gpus: 2, samples_per_epoch: 1000, epochs: 10, global_batch: 10, model_size: 0, throughput: {v100: 5}}
@@ -65,7 +65,7 @@ fn a_simulation_is_a_page_with_everything_in_it() {
     assert_eq!(run["in_use"], serde_json::json!([[0.0, 4.0], [1500.0, 0.0]]));
     assert!(page.contains("third, 15 min 00 s"), "no answer");
     assert!(run["row"]["ratio"].as_f64().is_some_and(|ratio| ratio >= 1.0), "{run}");
-    // Again the same bytes.
+    // The same bytes again.
     sandbox.run(&format!("{SIMULATE} --report again.html")).succeeds();
     assert_eq!(page, sandbox.text(&sandbox.work("again.html")));
 }
@@ -172,7 +172,7 @@ fn a_state_directory_is_a_page_with_its_sweep() {
     assert!(report["jobs"][0]["arrival_s"].as_f64().is_some_and(|at| at.abs() < 1000.0), "{report}");
 }
 
-/// Returns the page as a headless browser has made it, and what the browser said; `None` where there is no browser.
+/// Returns the page as rendered by a headless browser, and the messages of the browser; `None` if there is no browser.
 fn in_browser(page: &Path) -> Option<(String, String)> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let browser = names.into_iter().find(|name| {
@@ -264,7 +264,7 @@ fn a_browser_draws_the_page_without_complaint() {
     {
         assert!(drawn.contains(&format!(">{heading}</h2>")), "no {heading}");
     }
-    // Bars with their jobs, rows of both tables, and what a screen reader says.
+    // Bars with their jobs, rows of both tables, and the texts for screen readers.
     assert!(drawn.matches("class=\"bar\"").count() >= 3, "no bars");
     assert!(
         drawn.contains("data-job=\"2\"") && drawn.contains("aria-label=\"GPUs over time: 4 rows, 3 bars."),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Six runs whose loss falls and whose accuracy falls, too, and one whose program fails.
+/// Six runs whose loss and accuracy fall, and one whose program fails.
 const JOBS: &str = r#"jobs:
   - name: lr
     samples_per_epoch: 10
@@ -69,6 +69,29 @@ fn results_tell_parameters_metrics_and_how_to_repeat_the_best() {
     assert_eq!(command.lines().count(), 1);
 }
 
+/// The loss of the first run is the best after one epoch, and the worst in the end.
+#[test]
+fn status_and_results_name_the_same_best_run() {
+    let report = r#"for loss in $LOSSES; do e=$((e + 1)); echo "{\"epoch\": $e, \"loss\": $loss}"; done >>"$HSCHED_REPORT""#;
+    let job = |name: &str, losses: &str| {
+        format!(
+            "  - {{name: {name}, model: net, samples_per_epoch: 10, epochs: 2, global_batch: 10, model_size: 0, \
+             max_gpus: 1, throughput: {{cpu: 100}}, env: {{LOSSES: {losses}}}, command: '{report}'}}\n"
+        )
+    };
+    let jobs = format!("jobs:\n{}{}", job("early", "1.5 4.5"), job("late", "3.5 2.5"));
+    let sandbox = Sandbox::new().file("two.yaml", jobs).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    sandbox.run("run two.yaml --devices cpu:2").exits(0);
+    let best = sandbox.run("results --best --format json").json()["runs"][0].clone();
+    assert_eq!((&best["name"], &best["best"]), (&"early".into(), &1.5.into()), "{best:#}");
+    let status = sandbox.run("status --format json").json();
+    let named = &status["best"][0];
+    assert_eq!((&named["job"], &named["value"]), (&best["name"], &best["best"]), "{status:#}");
+    // The column shows where each run stands.
+    assert_eq!(status["jobs"][0]["metric"]["value"], 4.5);
+    assert!(sandbox.run("status").succeeds().ends_with("best loss: early with 1.500\n"));
+}
+
 #[test]
 fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
     let sandbox = ran();
@@ -86,7 +109,7 @@ fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
 fn the_best_is_named_after_two_sweeps_and_a_restart() {
     let sandbox = ran();
     let other = JOBS.replace("name: lr", "name: wd").replace("\"val_loss\\\": 1", "\"val_loss\\\": 2");
-    // The first time, its runs end before their last epoch, as by a crash.
+    // The first time, its runs end before their last epoch, as in a crash.
     let crashing = other
         .replace("2$SEED", "3$SEED")
         .replace("for e in 1 2", "for e in 1")

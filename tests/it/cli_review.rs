@@ -1,4 +1,4 @@
-//! `hsched review`: what jobs should have asked for.
+//! `hsched review`: what jobs should have requested.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::sandbox::Sandbox;
 
 const HEADER: &str = "JobIDRaw|JobName|Partition|State|ExitCode|Submit|Start|End|Timelimit|ReqTRES|AllocTRES|NNodes|NTasks|ReqMem|MaxRSS|TotalCPU|TRESUsageInAve\n";
 
-/// Twenty runs of an hour, a day apart, that ask for four A100 and ten hours.
+/// Twenty runs of an hour, a day apart, that request four A100s and ten hours.
 fn accounting() -> String {
     let mut text = HEADER.to_owned();
     for day in 1..=20 {

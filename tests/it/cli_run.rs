@@ -1,4 +1,4 @@
-//! `hsched run`: jobs on the devices of this machine, to their end and through all that can interrupt them.
+//! `hsched run`: jobs on the devices of this machine, to their end and through all interruptions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +10,8 @@ use nix::unistd::Pid;
 
 use crate::sandbox::{Ran, Sandbox};
 
-/// A training that saves after each epoch, before it reports it, and reports an epoch that it had no time to report.
-/// Two of them at a time fail. `PACE` is the time of an epoch in seconds; `DEAF` does not hear that it is to stop.
+/// A program that saves after each epoch, before it reports it, and later reports an epoch for which it had no time.
+/// Two concurrent instances fail. `PACE` is the time of an epoch in seconds; `DEAF` ignores the stop signal.
 pub const TRAIN: &str = r#"
 stop=0
 if [[ -z ${DEAF-} ]]; then trap 'stop=1' USR1; else trap '' USR1; fi
@@ -33,18 +33,18 @@ while ((done < HSCHED_EPOCHS)); do
 done
 "#;
 
-/// What jobs say of their speed where it decides.
+/// The speeds of jobs for tests in which they matter.
 const SPEED: &str = "throughput: {cpu: 2000}";
 
-/// The longest that anything here may take.
+/// Time limit for everything here.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A place where `hsched run` runs.
+/// A directory in which `hsched run` runs.
 pub struct Bench {
     pub sandbox: Sandbox,
 }
 
-/// An `hsched run` at work.
+/// A running `hsched run`.
 pub struct Session(pub Option<Child>);
 
 impl Drop for Session {
@@ -56,7 +56,7 @@ impl Drop for Session {
     }
 }
 
-/// Returns a job of the training above.
+/// Returns a job with the program above.
 pub fn job(name: &str, epochs: u32, more: &str) -> String {
     format!(
         "  - {{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 10, model_size: 0, \
@@ -122,7 +122,7 @@ impl Bench {
         assert!(self.reported(job).values().all(|count| *count == 1), "{job}: {:?}", self.reported(job));
     }
 
-    /// Returns the processes that belong to jobs of this place.
+    /// Returns the processes of jobs in this directory.
     pub fn processes(&self) -> Vec<String> {
         let mark = format!("HSCHED_CHECKPOINT_DIR={}", self.sandbox.work("").display());
         let of = |entry: std::io::Result<fs::DirEntry>| {
@@ -135,7 +135,7 @@ impl Bench {
         fs::read_dir("/proc").expect("a folder").filter_map(of).collect()
     }
 
-    /// Returns the guards that are at work in this place.
+    /// Returns the running guards in this directory.
     pub fn guards(&self) -> Vec<i32> {
         let root = self.sandbox.path("").display().to_string();
         let of = |entry: std::io::Result<fs::DirEntry>| {
@@ -147,7 +147,7 @@ impl Bench {
         fs::read_dir("/proc").expect("a folder").filter_map(of).collect()
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     #[track_caller]
     pub fn await_that(&self, what: &str, holds: impl Fn() -> bool) {
         let begin = Instant::now();
@@ -178,7 +178,7 @@ fn jobs_run_to_their_end_on_imagined_devices() {
         bench.did_each_epoch_once(name, epochs);
     }
     assert_eq!(bench.processes(), Vec::<String>::new());
-    // What is done is not done again.
+    // Completed jobs do not run again.
     let again = bench.run("run jobs.yaml --devices cpu:2").exits(0);
     assert!(again.stderr.contains("a, b and c have already completed"), "{}", again.stderr);
     bench.did_each_epoch_once("a", 3);
@@ -216,7 +216,7 @@ fn ranks_see_what_they_see_under_sbatch() {
         ("HSCHED_EPOCHS", "1", "1"),
         ("HSCHED_EPOCHS_DONE", "0", "0"),
         ("CUDA_DEVICE_ORDER", "PCI_BUS_ID", "PCI_BUS_ID"),
-        // Nobody shall find a GPU that was imagined.
+        // No program may find a simulated GPU.
         ("CUDA_VISIBLE_DEVICES", "", ""),
         ("SHAPE", "a b,c", "a b,c"),
     ];
@@ -259,7 +259,7 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
         assert!(status.contains("was interrupted; resumes after epoch"), "{status}");
         assert!(status.contains("hsched run is not active here"), "{status}");
     }
-    // Without the job file: the state knows them.
+    // Without the job file: they are in the state.
     bench.run("run --devices cpu:2").exits(0);
     bench.did_each_epoch_once("a", 40);
     bench.did_each_epoch_once("b", 30);
@@ -313,7 +313,7 @@ fn a_metric_beside_the_epoch_is_as_good_as_one_under_metrics() {
     assert!(text.contains("\n  metric     val_loss 0.3000\n"), "{text}");
 }
 
-/// It was meant to run once, and did so once for each device.
+/// It was meant to run once, and ran once on each device.
 #[test]
 fn a_command_that_ignores_its_rank_is_noticed() {
     let hello = |name: &str, line: &str| {
@@ -334,7 +334,7 @@ fn a_command_that_ignores_its_rank_is_noticed() {
             "note: same: its 2 ranks printed the same output and reported no epoch; a command that ignores RANK does all its work once per GPU; to run it once, set max_gpus: 1"
         ]
     );
-    // Another run says nothing of what has ended.
+    // Another run does not mention ended jobs.
     let ran = bench.run("run --devices cpu:2").exits(0);
     assert!(!ran.stderr.contains("printed the same"), "{}", ran.stderr);
 }
@@ -365,7 +365,7 @@ fn the_jobs_of_a_run_and_those_of_slurm_keep_apart() {
     bench.end(session).exits(85);
     let error = bench.sandbox.run("watch --once").fails(78);
     assert!(error.contains("under hsched run") && error.contains("hsched run resumes them"), "{error}");
-    // While none runs, jobs can be added and cancelled all the same.
+    // Jobs can also be added and cancelled while no `hsched run` is active.
     bench.write("more.yaml", &[job("b", 1, "")]);
     let text = bench.sandbox.run("add more.yaml").succeeds();
     assert_eq!(text, "b: added\nhsched run places these jobs\n");

@@ -1,4 +1,4 @@
-//! `hsched run` through what goes wrong: killed, deaf, failing and leftover processes, a full disk, many ends at once.
+//! `hsched run` under faults: killed, unresponsive, failing and leftover processes, a full disk, many ends at once.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn a_second_interrupt_ends_all_at_once() {
     let mut session = bench.start("run jobs.yaml --devices cpu:1");
     bench.await_that("a process", || bench.processes().iter().any(|process| process.contains("sleep")));
     session.signal(Signal::SIGINT);
-    // Once it has said so, it listens for the second one.
+    // After its message, it handles the second one.
     let mut said = std::io::BufReader::new(session.0.as_mut().expect("runs").stderr.take().expect("a pipe"));
     let mut line = String::new();
     std::io::BufRead::read_line(&mut said, &mut line).expect("reads");
@@ -90,7 +90,7 @@ fn nothing_is_lost_or_left_behind_when_hsched_is_killed_200_times() {
     survives_kills(200, 2);
 }
 
-/// Slurm ends all processes of an allocation whose node was lost: a guard may hear of it before its hsched.
+/// Slurm ends all processes of an allocation whose node was lost: a guard may notice it before its hsched.
 #[test]
 fn a_job_whose_guard_is_asked_to_end_is_interrupted_and_uses_no_retry() {
     let bench = Bench::new(&[job("a", 6, "retries: 0, env: {PACE: 0.3}")]);
@@ -137,7 +137,8 @@ fn what_a_job_leaves_in_the_background_ends_with_it() {
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
-/// The training leaves the session and the tree of its guard, as servers do, so that only its environment tells whose it is.
+/// The training leaves the session and the tree of its guard, as servers do, so that only its environment identifies
+/// it.
 #[test]
 fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() {
     let daemon = "\"setsid --fork bash train.sh; until ((HSCHED_EPOCHS == $(wc -l <$HSCHED_CHECKPOINT_DIR/epochs || echo 0))); do sleep 0.05; done\"";
@@ -145,7 +146,7 @@ fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() 
     let bench = Bench::new(&[entry]);
     let session = bench.start("run jobs.yaml --devices cpu:1");
     bench.await_that("two epochs", || bench.saved("a").len() >= 2);
-    // Neither hears of the other's end.
+    // Neither learns of the other's end.
     session.signal(Signal::SIGSTOP);
     for guard in bench.guards() {
         kill(Pid::from_raw(guard), Signal::SIGKILL).expect("is there");
@@ -154,25 +155,25 @@ fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() 
     drop(bench.end(session));
     assert_ne!(bench.processes(), Vec::<String>::new());
     let before = bench.saved("a").len();
-    // Two trainings at a time fail, and there is no retry.
+    // Pairs of concurrent jobs fail, and there is no retry.
     bench.run("run --devices cpu:1").exits(0);
     bench.did_each_epoch_once("a", 30);
     assert!(before < 30, "the training ended before it could be found");
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
-/// A job fills the disk of the state directory for a while: nothing is lost by that but time.
+/// A job fills the disk of the state directory for a while: only time is lost.
 #[test]
 fn a_full_disk_is_waited_for() {
     let fill = "(trap '' USR1; cat /dev/zero >$HSCHED_STATE_DIR/full; sleep 4; rm $HSCHED_STATE_DIR/full) 2>/dev/null";
     let entry = job("a", 12, "max_gpus: 1, env: {PACE: 0.5}")
         .replace("[bash, train.sh]", &format!("\"bash train.sh & {fill}; wait $!\""));
-    // Another one ends meanwhile, which has to be written down.
+    // In the meantime another one ends, which must be recorded.
     let short = job("b", 1, "max_gpus: 1").replace("[bash, train.sh]", "sleep 2");
     let bench = Bench::new(&[entry.replace("wait $!", "wait"), short]);
     fs::create_dir(bench.sandbox.path("disk")).expect("a folder");
     let disk = bench.sandbox.path("disk").display().to_string();
-    // What is mounted here is seen by this shell's programs alone, and gone with them.
+    // Only programs of this shell see this mount, which disappears with them.
     let script = "mount -t tmpfs -o size=4m,mode=700 none \"$1\" || exit 99; shift; exec \"$@\"";
     let hsched = env!("CARGO_BIN_EXE_hsched");
     let shell = ["-rm", "/bin/sh", "-c", script, "sh", disk.as_str(), hsched];
@@ -188,7 +189,7 @@ fn a_full_disk_is_waited_for() {
     assert_eq!(bench.saved("a"), (1..=12).collect::<Vec<_>>());
 }
 
-/// The disk is full from the second epoch on, while the job goes on and hsched is asked to end.
+/// The disk is full from the second epoch on, while the job continues and hsched is asked to end.
 #[test]
 fn on_a_full_disk_everything_is_said_once_and_a_signal_ends_it_as_always() {
     let bench = Bench::new(&[job("a", 60, "")]);
@@ -235,7 +236,7 @@ fn two_hundred_jobs_end_at_once() {
     (0..200).for_each(|n| bench.did_each_epoch_once(&format!("j{n}"), 1));
 }
 
-/// A command that reports nothing has returned 0, and hsched ends before the script has said so.
+/// A command without reports has returned 0, and hsched ends before the script has recorded this.
 fn completes_once(signal: Signal, code: Option<i32>) {
     let command = "command: \"echo ran >>ran\"";
     let silent = job("a", 1, "").replace("command: [bash, train.sh]", command);

@@ -11,9 +11,9 @@ use rand_pcg::Pcg64Mcg;
 use crate::cli_run::{Bench, Session, TRAIN};
 use crate::python::with_torch;
 
-/// A training of one rank that keeps to the protocol of docs/training.md, with epochs of `PACE` seconds and the figures of
-/// `MEMORY`. It notes each of its starts. Two of them at a time fail, and so does one that starts while another holds
-/// `FULL`, which those hold that have not moved.
+/// A program with one rank that follows the protocol of docs/training.md, with epochs of `PACE` seconds and the memory
+/// figures of `MEMORY`. It records each start. Two concurrent instances fail, and so does one that starts while another
+/// one that has not moved holds `FULL`.
 const GATED: &str = r#"
 import fcntl, json, os, select, signal, sys, time
 env, stop = os.environ, []
@@ -63,7 +63,7 @@ while done < int(env["HSCHED_EPOCHS"]):
         say(number, "running")
 "#;
 
-/// Returns a job of the training above: so many epochs on one device, with what else its `env` has.
+/// Returns a job with the program above: this number of epochs on one device, with additional `env`.
 fn gated(name: &str, epochs: u32, env: &str) -> String {
     format!(
         "  - {{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 10, model_size: 0, max_gpus: 1, \
@@ -71,7 +71,7 @@ fn gated(name: &str, epochs: u32, env: &str) -> String {
     )
 }
 
-/// A long job on one device, whose place shorter ones take that are added.
+/// A long job on one device, which is replaced by shorter jobs that are added.
 struct Story {
     bench: Bench,
     session: Option<Session>,
@@ -98,13 +98,13 @@ impl Story {
         self.bench.await_that("an epoch of another", || !self.bench.saved(name).is_empty());
     }
 
-    /// Returns the processes in which a job was, in order.
+    /// Returns the processes of a job, in order.
     fn pids(&self, job: &str) -> Vec<i32> {
         let text = fs::read_to_string(self.bench.sandbox.work(&format!("checkpoints/{job}/pids")));
         text.expect("a file").lines().map(|line| line.parse().expect("a number")).collect()
     }
 
-    /// Waits for the end, and checks what is left; returns what was said.
+    /// Waits for the end, checks that nothing is left, and returns the messages.
     fn end(&mut self, code: i32) -> String {
         let session = self.session.take().expect("runs");
         let ran = self.bench.end(session).exits(code);
@@ -133,7 +133,7 @@ fn a_parked_job_goes_on_in_the_same_process() {
     for (name, epochs) in [("long", 60), ("one", 2), ("two", 2)] {
         story.bench.did_each_epoch_once(name, epochs);
     }
-    // Its last word is found where its last submission is, and where its output begins.
+    // Its last line is found in its last submission, at the recorded start of the output.
     let runs = story.bench.sandbox.runs();
     let of_long = |file: &str| {
         let path = |run: &String| story.bench.sandbox.state(&format!("runs/{run}/report/long/{file}"));
@@ -261,7 +261,7 @@ fn nothing_is_lost_when_hsched_is_killed_100_times_while_jobs_are_parked() {
     survives_kills(100, 4);
 }
 
-/// Two ranks of a real training, in turn with another one.
+/// Two ranks of a real training program, in turn with another job.
 #[test]
 fn trainings_with_torch_take_turns() {
     let Some(python) = with_torch() else { return };

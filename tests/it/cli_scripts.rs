@@ -1,4 +1,5 @@
-//! `hsched submit SCRIPT`: a script is submitted once and unchanged, and followed to its end, with a Slurm that answers as told.
+//! `hsched submit SCRIPT`: a script is submitted once and unchanged, and followed to its end, with a Slurm whose
+//! answers are given.
 
 use std::fs;
 
@@ -151,7 +152,7 @@ fn an_array_has_completed_when_all_of_its_tasks_have() {
     };
     assert_eq!(tasks(&["COMPLETED", "COMPLETED", "COMPLETED"]), "completed null");
     assert_eq!(tasks(&["COMPLETED", "RUNNING", "COMPLETED"]), "running null");
-    // The queue has forgotten a task, of which nothing is known.
+    // The queue has forgotten a task about which nothing is known.
     assert_eq!(tasks(&["COMPLETED", "COMPLETED"]), "pending null");
     let cut = tasks(&["COMPLETED", "TIMEOUT", "COMPLETED"]);
     assert_eq!(cut, "failed \"1 of 3 tasks did not complete; the first reached its time limit\"");
@@ -196,7 +197,7 @@ fn a_script_is_cancelled_by_its_name_and_a_name_with_blanks_too() {
     assert_eq!(script(&sandbox)["state"], "cancelled");
 }
 
-/// Marks the script as cancelled for another submission, as `watch --queue` leaves it when it is killed then.
+/// Marks the script as cancelled for another submission, as `watch --queue` does before it is killed.
 fn between(sandbox: &Sandbox) {
     let path = sandbox.state("state.json");
     let text = fs::read_to_string(&path).expect("a state");

@@ -1,4 +1,4 @@
-//! `hsched simulate`: the same bytes for the same seed, its events, its sweeps, and what it refuses.
+//! `hsched simulate`: the same bytes for the same seed, events, sweeps, and refusals.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn sandbox() -> Sandbox {
 
 const FILES: &str = "simulate --trace week.csv --cluster lab.yaml";
 
-/// Takes out what is timed.
+/// Removes measured times.
 fn without_times(mut value: Value) -> Value {
     for policy in value["policies"].as_array_mut().expect("policies") {
         policy["decision_s"] = Value::Null;
@@ -113,7 +113,7 @@ fn sweeps_average_seeds_with_their_confidence() {
         let each = point["mean_jct_s_by_seed"].as_array().expect("means");
         let sum: f64 = each.iter().map(|mean| mean.as_f64().expect("a mean")).sum();
         assert!((point["mean_jct_s"].as_f64().expect("a mean") - sum / 4.0).abs() < 1e-6);
-        // las asks nobody how long a job takes, and where no job waits, nobody needs to know.
+        // las does not need the lengths of jobs, and if no job waits, no policy does.
         let margin = point["mean_jct_s_ci95"].as_f64();
         let differs = point["policy"] == "srtf" && point["load"] == 2.0;
         assert_eq!(margin.is_some_and(|margin| margin > 0.0), differs, "{point}");
@@ -136,7 +136,7 @@ fn an_interval_needs_runs_that_differ() {
     }
     let ran = sweep("seed=0..2").exits(0);
     assert!(ran.stderr.starts_with(said) && !ran.stdout.contains(" 0 s"), "{ran:?}");
-    // The same seed twice is one run.
+    // A repeated seed is one run.
     let json = |seeds: &str| sweep(&format!("seed={seeds} --noise 0.5 --format json")).succeeds();
     assert_eq!(json("0,1,1"), json("0,1"));
 }

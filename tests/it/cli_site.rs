@@ -1,4 +1,4 @@
-//! What a site or user sets for all jobs: containers, a command that is told of ends, features that are switched off.
+//! Settings of a site or user for all jobs: containers, a command for notifications, disabled features.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 
 const SPEED: &str = "throughput: {cpu: 2000}";
 
-/// Stands for the program that starts a command in an image: says what it was given, then runs the command.
+/// Stands for the program that starts a command in an image: prints its arguments, then runs the command.
 const BOX: &str = "echo \"$1 $2\" >>started; shift 2; exec \"$@\"\n";
 
 #[test]

@@ -1,4 +1,4 @@
-//! `hsched submit` where its state cannot be kept: nothing is submitted, and why is said.
+//! `hsched submit` if the state cannot be stored: nothing is submitted, and a message says why.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     hint: nothing was submitted
     hint: check whether the directory is writable, or use another one: --set state_dir=DIR
     ");
-    // A rule of permissions would not hold back root; a file in the way holds back everybody.
+    // Permissions do not stop root, but a file in the way stops all users.
     sandbox.make_state();
     fs::write(sandbox.state("runs"), "").expect("a file");
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
@@ -106,7 +106,7 @@ fn a_full_disk_submits_nothing() {
     let sandbox = sandbox();
     fs::create_dir(sandbox.path("disk")).expect("a folder");
     let disk = sandbox.path("disk").display().to_string();
-    // What is mounted here is seen by this shell's programs alone, and gone with them.
+    // Only programs of this shell see this mount, which disappears with them.
     let script = "mount -t tmpfs -o \"size=$2,mode=700\" none \"$1\" || exit 99; shift 2; \"$@\"; code=$?; \
                   find \"$HSCHED_STATE_DIR\" -mindepth 2 >&2; exit $code";
     let hsched = env!("CARGO_BIN_EXE_hsched");

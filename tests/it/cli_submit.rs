@@ -1,4 +1,4 @@
-//! `hsched submit`: what sbatch is given, what is kept of it, and every answer that sbatch can give.
+//! `hsched submit`: the arguments of sbatch, the stored data, and every possible answer of sbatch.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -44,7 +44,7 @@ fn each_job_is_given_to_sbatch_with_the_users_options_as_they_are() {
     assert_eq!(sandbox.calls("squeue").len(), 1);
 }
 
-/// Nobody else can put a link there while the job waits, unless the directory has no sticky bit.
+/// No other user can put a link there while the job waits, unless the directory has no sticky bit.
 #[test]
 fn an_output_is_there_before_its_job_is_submitted() {
     for (bits, notes) in [(0o755, 0), (0o1777, 0), (0o777, 1)] {
@@ -167,7 +167,7 @@ fn when_all_are_refused_the_command_has_failed() {
     assert_snapshot!(answering("exit 2").run(&format!("{SUBMIT} -j third")).exits(1).stdout, @"third: not submitted: sbatch gave no reason (exit status: 2)");
 }
 
-/// Runs a submission that must end with the second job, of which nothing is known.
+/// Runs a submission that must end with the second job, whose outcome is unknown.
 fn unknown(sandbox: &Sandbox) -> String {
     let ran = sandbox.run(&format!("{SUBMIT} --set slurm_timeout=0.3s")).exits(4);
     let journal = sandbox.journal();
@@ -259,12 +259,12 @@ fn options_that_would_hide_the_job_are_refused() {
     assert!(sandbox.calls("sbatch").is_empty());
 }
 
-/// Sends a signal to a submission while sbatch is at work, and checks that what sbatch says is kept.
+/// Sends a signal to a submission while sbatch is running, and checks that the answer of sbatch is stored.
 #[track_caller]
 fn interrupt(signal: Signal) -> std::process::ExitStatus {
     let sandbox =
         answering(": >\"$root/started\"; while [ ! -e \"$root/go\" ]; do sleep 0.01; done; echo 17");
-    // What a shell starts in the background, as it may these tests, ignores SIGINT from birth.
+    // Background processes of a shell, which these tests may be, ignore SIGINT from the start.
     let arguments =
         [&["--default-signal=INT", env!("CARGO_BIN_EXE_hsched")], &SUBMIT.split(' ').collect::<Vec<_>>()[..]];
     let mut command = sandbox.start("/usr/bin/env", &arguments.concat());
@@ -301,7 +301,7 @@ fn a_job_after_nobody_is_refused_by_a_dry_run_too() {
     assert!(sandbox.calls("sbatch").is_empty());
 }
 
-/// Jobs of an allocation that waits are not to be started by hand where somebody looks at them.
+/// Jobs of a pending allocation must not be offered for a manual start.
 #[test]
 fn the_status_of_jobs_in_one_allocation_names_its_slurm_job() {
     let sandbox = Sandbox::with_slurm();
@@ -317,7 +317,7 @@ fn the_status_of_jobs_in_one_allocation_names_its_slurm_job() {
     assert!(!status.contains("start hsched run again"), "{status}");
 }
 
-/// Where nothing is submitted, nobody is left to wait for what does not exist, nor told that somebody waits.
+/// If nothing is submitted, no job waits for a job that does not exist, and no message says that one does.
 #[test]
 fn what_only_waits_is_not_submitted_and_its_owner_is_told_what_to_do() {
     let waiting = JOBS.replace("name: vgg19", "name: vgg19, after: resnet18");

@@ -1,4 +1,4 @@
-//! `hsched trace` and `hsched generate trace`: what becomes of other people's traces, and made-up ones.
+//! `hsched trace` and `hsched generate trace`: the conversion of published traces, and random ones.
 
 use std::path::{Path, PathBuf};
 
@@ -211,7 +211,7 @@ fn made_up_traces_have_the_load_that_is_asked_for() {
     sandbox.run(&format!("{gavel} --no-faster-than 'v 100'")).fails(2);
 }
 
-/// A file of published data, where it is beside the checkout.
+/// A file of published data, if it is beside the checkout.
 fn shared(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(name);
     if path.exists() {

@@ -1,4 +1,5 @@
-//! `hsched ask` and `hsched tell`, sweeps that get more runs, `hsched logs SWEEP`, and how many runs of a sweep there are at a time.
+//! `hsched ask` and `hsched tell`, sweeps that get more runs, `hsched logs SWEEP`, and the number of concurrent runs of
+//! a sweep.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -64,10 +65,10 @@ fn an_optimiser_asks_for_runs_and_is_told_what_came_of_them() {
     let other = lines(&ran.stdout);
     assert_eq!(other[2], json!({ "trial": 0, "epoch": 2, "metric": null, "state": "completed" }));
 
-    // The one that failed may be asked again, the other is there.
+    // The failed trial is added again; the other one exists.
     let again = lines(&ask(&sandbox, &[(0, "2"), (1, "9")]).exits(0).stdout);
     assert_eq!((&again[0]["state"], &again[1]["state"]), (&json!("kept"), &json!("again")));
-    // That it failed before is no word of the run that is to come.
+    // The earlier failure says nothing about the new run.
     let told = lines(&sandbox.run("tell net").succeeds());
     let states = |trial: u32| -> Vec<&Value> {
         told.iter().filter(|line| line["trial"] == trial).map(|line| &line["state"]).collect()
@@ -114,6 +115,25 @@ fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
 }
 
 #[test]
+fn an_ask_that_waits_for_another_says_so() {
+    let sandbox = sandbox();
+    ask(&sandbox, &[(0, "2")]).exits(0);
+    let lock = std::fs::OpenOptions::new().append(true).open(sandbox.state("add.lock")).expect("a file");
+    lock.lock().expect("a lock");
+    let mut command = sandbox.command(&["ask", "job.yaml"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut asking = command.spawn().expect("starts");
+    let line = b"{\"trial\": 1, \"parameters\": {\"lr\": 3}}\n";
+    asking.stdin.take().expect("its input").write_all(line).expect("it reads");
+    let mut said = String::new();
+    BufReader::new(asking.stderr.take().expect("its errors")).read_line(&mut said).expect("a line");
+    assert_eq!(said, "note: waiting for another hsched that adds jobs to this state directory\n");
+    drop(lock);
+    let output = asking.wait_with_output().expect("ends");
+    assert_eq!(lines(&String::from_utf8_lossy(&output.stdout))[0]["state"], "added");
+}
+
+#[test]
 fn an_optimiser_that_is_killed_asks_again_and_loses_nothing() {
     let sandbox = sandbox();
     let mut command = sandbox.command(&["ask", "job.yaml"]);
@@ -138,7 +158,7 @@ fn a_full_disk_is_said_and_loses_no_result() {
     ask(&sandbox, &[(0, "2")]).exits(0);
     sandbox.run("run --devices cpu:1").exits(0);
     let told = sandbox.run("tell net").succeeds();
-    // No file can grow, as on a full disk.
+    // Files cannot grow, as on a full disk.
     let full = |arguments: &str, input: &str| {
         let line = format!(
             "trap '' XFSZ; ulimit -f 0; printf '%s' '{input}' | {} {arguments}",
@@ -153,7 +173,7 @@ fn a_full_disk_is_said_and_loses_no_result() {
     let cancelled = full("cancel net-t0", "");
     assert_eq!(full("tell net", "").succeeds(), told, "{cancelled:?}");
     assert_eq!(sandbox.run("tell net").succeeds(), told);
-    // Once there is room, all goes on.
+    // Once there is room, everything continues.
     assert_eq!(lines(&ask(&sandbox, &[(1, "3")]).exits(0).stdout)[0]["state"], "added");
     sandbox.run("run --devices cpu:1").exits(0);
     let results = sandbox.run("results net --format json").json();
@@ -183,7 +203,7 @@ fn values_that_are_no_numbers_are_said_and_the_others_count() {
 fn of_those_that_ask_for_one_trial_at_once_one_gets_it() {
     let sandbox = sandbox();
     ask(&sandbox, &[(0, "1")]).exits(0);
-    // Another hsched is at work there, so that what is asked for has to wait.
+    // Another hsched is active there, so the requests must wait.
     let held = std::fs::File::open(sandbox.state("lock")).expect("a lock");
     held.lock().expect("the lock");
     let asked: Vec<Value> = std::thread::scope(|scope| {
@@ -199,7 +219,7 @@ fn of_those_that_ask_for_one_trial_at_once_one_gets_it() {
     assert_eq!(told.iter().filter(|line| line["trial"] == 1 && line["state"] == "completed").count(), 1);
 }
 
-/// The same job as a search of so many samples, one of which fails where `rate` is a value that does.
+/// The same job as a search with this number of samples; the sample with this `rate` fails.
 fn search(samples: u32, more: &str) -> String {
     format!(
         "{JOB}    sweep: {{lr: {{choice: [1, 2, 9]}}}}\n    search: {{samples: {samples}, seed: 1}}\n{more}"

@@ -1,4 +1,4 @@
-//! `hsched watch`: what a turn asks of Slurm, what it says, and what stops it.
+//! `hsched watch`: the calls of a turn to Slurm, its messages, and what stops it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -73,7 +73,7 @@ fn a_partition_that_is_not_there_is_named_with_those_that_are() {
             .starts_with("a: waiting: no node of this cluster is in partition \"night\"; partitions: gpu\n"),
         "{told}"
     );
-    // It is told once.
+    // It is reported once.
     assert_eq!(sandbox.run("watch --once").exits(0).stdout, "");
     assert!(sandbox.calls("sbatch").is_empty());
 }
@@ -153,7 +153,7 @@ fn a_job_that_ended_badly_before_the_first_look_counts_for_the_exit_status() {
     let ended = line(1, "a", "FAILED").replace("\"run\":\"r1\"", &format!("\"run\":\"{run}\""));
     let ended = ended.replace("a|N/A|N/A|", "N/A|N/A|2026-01-01T00:00:00|").replace("|0|0||||", "|0|1:0||||");
     let sandbox = sandbox.printing("squeue", &[&ended]);
-    // It ended long before this watch began, and nobody had noted it yet.
+    // It ended long before this watch started, and its end has not been recorded yet.
     let told = sandbox.run("watch").exits(1).stdout;
     assert!(lines(&told).starts_with("a: failed with exit status 1"), "{told}");
     // Now it is history.
@@ -171,7 +171,7 @@ fn it_ends_when_its_reader_does() {
         .spawn()
         .expect("starts");
     let mut line = String::new();
-    // The reader goes at the end of this statement, as `head -1` does.
+    // The reader ends with this statement, like `head -1`.
     BufReader::new(watch.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
     assert!(line.contains("c: waiting"), "{line}");
     assert_eq!(watch.wait().expect("ends").code(), Some(0));
@@ -200,7 +200,7 @@ fn a_watch_with_another_policy_than_the_plans_says_so_once() {
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, said);
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr.lines().count(), 1);
-    // Who names no policy changes nothing.
+    // Without an explicit policy, nothing changes.
     sandbox.run("add jobs.yaml").fails(1);
     assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr, "");
 }

@@ -128,7 +128,7 @@ fn the_first_to_finish_is_chosen_though_other_gpus_are_free() {
     assert_eq!((json["schema"].as_str(), json["estimated"].as_bool()), (Some("hsched.when/1"), Some(true)));
     let (fast, slow) = (option(&json, "a100", 4), option(&json, "t4", 1));
     assert_eq!((&slow["start"]["q90_s"], &slow["run_s"]), (&Value::from(0.0), &Value::from(36_000.0)));
-    // With nothing known of the past, any end of the running job within its last hour is as likely.
+    // Without past jobs, all ends of the running job within its last hour are equally likely.
     assert_eq!((&fast["start_at_limits_s"], &fast["run_s"]), (&Value::from(3600.0), &Value::from(1800.0)));
     let point = |name: &str| fast["start"][name].as_f64().expect("a number");
     assert!(
@@ -224,7 +224,7 @@ fn jobs_are_planned_together() {
 
 #[test]
 fn jobs_planned_together_take_the_cheapest_of_what_is_nearly_as_soon() {
-    // Less than half the price for 300 s more; and the same beside a job that has no choice.
+    // Less than half the price for 300 s more; the same beside a job that has no choice.
     let nodes = r#"{"schema": "hsched.queue/1", "taken_at": 1795345200,
       "nodes": [{"name": "h1", "gpus": [{"type": "h100", "count": 2}]}, {"name": "a1", "gpus": [{"type": "a100", "count": 1}]}]}"#;
     let job = |name: &str, throughput: &str| {
@@ -334,7 +334,7 @@ fn the_explanation_lists_what_no_other_request_beats() {
         };
         options.iter().map(|option| of(option).expect("a number")).collect()
     };
-    // Later ones are cheaper, or nobody would list them.
+    // Later ones are cheaper; otherwise they would not be listed.
     assert!(figures("finish").is_sorted() && figures("cost").is_sorted_by(|a, b| a > b), "{json}");
     let error = small().run("plan jobs.yaml --queue --snapshot queue.json --explain nobody").fails(2);
     assert!(error.contains("--explain nobody: no such job"), "{error}");

@@ -13,7 +13,7 @@ fn a_job_that_is_too_long_for_its_partition_is_cut_into_pieces() {
         .replace("\"gpus\": [{\"type\": \"t4\"", "\"partitions\": [\"short\"], \"gpus\": [{\"type\": \"t4\"");
     let saves = JOB.replace("command", "checkpoint: {grace: 120s}, command");
     let sandbox = Sandbox::new().file("jobs.yaml", saves).file("queue.json", snapshot);
-    // Ten hours on one T4, three hours at a time, of which two minutes are kept to save.
+    // Ten hours on one T4, three hours at a time, two minutes of which are reserved for saving.
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
     assert!(text.contains("4 runs of 3 h") && text.contains("(needs checkpoints)"), "{text}");
 }
@@ -44,7 +44,7 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     let plan = json("plan jobs.yaml --queue");
     assert!(plan["notes"].as_array().expect("notes").contains(&note.as_str().into()), "{plan}");
     assert_eq!(plan["jobs"][0]["request"]["type"], "a100");
-    // Where none is left, that is the reason.
+    // If none remain, that is the reason.
     let sandbox = sandbox.file("queue.json", partitions(900));
     let why = "every time limit here (15 min) is shorter than the job (30 min 00 s at best), and the job starts over after the limit; if its program can resume, add the key checkpoint";
     for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {

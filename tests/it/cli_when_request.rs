@@ -1,4 +1,4 @@
-//! `hsched when --request`: what a batch script asks for.
+//! `hsched when --request`: the request of a batch script.
 
 use serde_json::{Value, json};
 

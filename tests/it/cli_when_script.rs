@@ -95,7 +95,7 @@ fn options_beside_the_script_win_and_no_script_is_needed() {
         text.contains("4 h") && text.contains("start at once") && text.contains("--time=4:00:00"),
         "{text}"
     );
-    // Nothing at all is a wrong command line, and so are changes of no script.
+    // No arguments at all are an error, and so are changes without a script.
     assert_eq!(small().run("when --snapshot queue.json").code, Some(2));
     assert_eq!(small().run(&format!("{line} --apply 1 -- --gres=gpu:v100:2")).code, Some(2));
     assert_eq!(small().run(&format!("{line} --submit 1 -- --gres=gpu:v100:2")).code, Some(2));
@@ -177,7 +177,7 @@ fn another_gpu_type_needs_a_word() {
 fn a_number_means_the_change_that_was_shown() {
     let sandbox = small();
     let shown = changes(&sandbox.run(&format!("{LOOK} --format json")).json());
-    // In the meantime the GPUs are free: nothing helps any more.
+    // In the meantime the GPUs have become free, so no change helps any more.
     let mut free = queue();
     free["jobs"] = json!([]);
     let sandbox = sandbox.file("queue.json", free.to_string());
@@ -222,7 +222,7 @@ fn a_job_file_goes_on_as_before() {
     assert!(refused.stderr.contains("after --"), "{}", refused.stderr);
 }
 
-/// A Slurm on which another job has all V100 of the only node until its limit, and that knows past runs of an hour.
+/// A Slurm on which another job has all V100s of the only node until its limit, and with past runs of an hour.
 fn busy() -> Sandbox {
     let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let of_two =
@@ -248,7 +248,7 @@ fn past_runs_of_the_name_say_how_short_a_limit_may_be() {
     for _ in 0..2 {
         let ran = sandbox.run(look).exits(0);
         let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        // An hour, half as long again as one run leaves open.
+        // An hour plus half an hour, the margin for one run.
         assert!(text.contains("--time=01:30:00, now 24:00:00"), "{}", ran.stdout);
         assert!(
             text.contains("Slurm ends the job after 1 h 30 min; the 1 past run took 1 h"),
@@ -265,7 +265,7 @@ fn past_runs_of_the_name_say_how_short_a_limit_may_be() {
 fn a_change_is_submitted_once_and_leaves_the_script_alone() {
     let sandbox = busy().variable("SBATCH_TIMELIMIT", "20:00:00");
     let look = "when train.sh --futures 20 --budget 1h";
-    // Nobody has seen what change 1 is.
+    // Change 1 has not been displayed.
     let unseen = sandbox.run(&format!("{look} --submit 1"));
     assert_eq!((unseen.code, sandbox.calls("sbatch").len()), (Some(2), 0), "{}", unseen.stderr);
     assert!(unseen.stderr.contains("then give --submit 1 again"), "{}", unseen.stderr);
@@ -276,11 +276,11 @@ fn a_change_is_submitted_once_and_leaves_the_script_alone() {
     assert_eq!(sandbox.run(&format!("{look} --submit 1")).succeeds(), "Submitted as job 1.\n");
     assert_eq!(sandbox.calls("sbatch").len(), 1);
     assert_eq!(fs::read_to_string(sandbox.work("train.sh")).expect("a script"), SCRIPT.replace(" -c 4", ""));
-    // Of what the environment sets, the script changes nothing.
+    // The script cannot change options that the environment sets.
     let refused = sandbox.run(&format!("{look} --apply 1"));
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
     assert!(refused.stderr.contains("the environment sets --time (SBATCH_TIMELIMIT)"), "{}", refused.stderr);
-    // Unclear answers are not asked again.
+    // After an unclear answer, the request is not repeated.
     let lost = busy().program("sbatch", "echo 'Socket timed out on send/recv operation' >&2; exit 1");
     lost.run(look).exits(0);
     let ran = lost.run(&format!("{look} --submit 1"));

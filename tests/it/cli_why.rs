@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::queue_look::site;
 use crate::sandbox::Sandbox;
 
-/// A node of four A100 with two jobs of ann's: one runs on three of them for six hours more, one asks for all and is too long.
+/// A node of four A100s with two jobs of ann's: one runs on three of them for six more hours, the other requests all
+/// and is too long.
 fn snapshot() -> String {
     let gpus = |count: u32| json!([{ "type": "a100", "count": count }]);
     json!({
@@ -153,7 +154,7 @@ fn shown(changes: &[(&str, &str)]) -> String {
     text.replace("LATER", &(Local::now() + TimeDelta::hours(3)).format("%Y-%m-%dT%H:%M:%S").to_string())
 }
 
-/// A site with free nodes and a job of ours that waits for a time, and that tells this of it.
+/// A site with free nodes, a job of ours that waits for a time, and these data about it.
 fn live(details: &str) -> Sandbox {
     let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().expect("a user").name;
     let queue = "8|PENDING|@ME@|bio|normal|gpu|100|2026-11-22T09:00:00|N/A|1:00:00|1|1|1|cpu=1,node=1|gres:gpu:v100:2|N/A|N/A|N/A||(null)|(null)|OK|Priority";

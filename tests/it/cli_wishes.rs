@@ -1,4 +1,4 @@
-//! `hsched add` and `cancel` while another hsched holds the lock: what they leave is carried out once, in order.
+//! `hsched add` and `cancel` while another hsched holds the lock: the deferred commands are carried out once, in order.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -17,8 +17,8 @@ use crate::cli_jobs::{SUBMIT, line, submitted};
 use crate::sandbox::{JOBS, Sandbox, mode};
 use hsched_fixtures::engine_states::rules;
 
-/// A process of its own that holds the lock until it is dropped: a child that another test starts would keep a lock of
-/// this process for a moment.
+/// A separate process that holds the lock until it is dropped, because a child started by another test would keep a
+/// lock of this process for a moment.
 struct Held(Child);
 
 impl Drop for Held {
@@ -28,7 +28,7 @@ impl Drop for Held {
     }
 }
 
-/// Takes the lock as a `watch` does that waits for Slurm.
+/// Takes the lock like a `watch` that waits for Slurm.
 fn lock(sandbox: &Sandbox) -> Held {
     drop(StateDir::open(&sandbox.state("")).expect("the lock is free"));
     let mut program = Command::new("flock");
@@ -40,7 +40,7 @@ fn lock(sandbox: &Sandbox) -> Held {
     Held(child)
 }
 
-/// Returns the paths of the wishes that are left, in order.
+/// Returns the paths of the remaining deferred commands, in order.
 fn wishes(sandbox: &Sandbox) -> Vec<PathBuf> {
     let path = |id: String| sandbox.state("wishes").join(format!("{id}.json"));
     deferred_ids(&sandbox.state("")).into_iter().map(path).collect()
@@ -91,7 +91,7 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     );
     let paths = wishes(&sandbox);
     assert_eq!((paths.len(), mode(&paths[0]), mode(&sandbox.state("wishes"))), (4, 0o600, 0o700));
-    // What is wrong is said at once, and leaves nothing.
+    // Errors are reported at once and leave no deferred command.
     assert!(sandbox.run("cancel vgg18").fails(2).contains("did you mean vgg19?"));
     assert!(sandbox.run("add jobs.yaml").fails(1).contains("already in the queue: resnet18 (job 1"));
     assert!(sandbox.run("add missing.yaml").code != Some(0));
@@ -111,7 +111,7 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
         phases(&sandbox),
         [phase("resnet18", "pending"), phase("vgg19", "stopping"), phase("third", "cancelled")]
     );
-    // The command itself does it where nobody holds the lock.
+    // The command carries it out itself if the lock is free.
     let value = sandbox.run_with_input("add - --format json", &third()).exits(0).json();
     assert_eq!(value["carried_out_by"], "add");
 }
@@ -128,7 +128,7 @@ fn a_star_stands_for_the_jobs_that_have_not_ended() {
     assert!(sandbox.run("cancel 'other-*'").fails(2).contains("there is no job \"other-*\""));
 }
 
-/// Other commands look at Slurm, too; what they see on the way is news for the log all the same, and once.
+/// Other commands also observe Slurm; new events that they see are logged, and only once.
 #[test]
 fn what_other_commands_notice_is_told_by_the_next_watch() {
     let sandbox = submitted().file("third.yaml", third());
@@ -157,7 +157,7 @@ fn the_last_wish_for_a_name_counts() {
     let one = sandbox.run("status third").succeeds();
     assert!(one.contains("hsched watch or hsched run adds it at its next turn"), "{one}");
     drop(held);
-    // Not only `watch` takes them in.
+    // Not only `watch` applies them.
     sandbox.run("cancel --all --dry-run").succeeds();
     assert_eq!(wishes(&sandbox).len(), 2);
     assert_snapshot!(sandbox.run("cancel third").succeeds(), @r"third: cancelled (was waiting)");
@@ -183,7 +183,7 @@ fn a_wish_is_carried_out_once_even_if_its_file_stays() {
     let rules = rules();
     let cancel = |name: &str| DeferredChange::Cancel { jobs: vec![JobName::new(name).expect("a name")] };
     let first = DeferredCommand::leave(root, Time(1.0), cancel("a")).expect("writes");
-    // A clock that goes back changes no order.
+    // A clock that is set back does not change the order.
     let second = DeferredCommand::leave(root, Time(0.5), cancel("b")).expect("writes");
     assert!(first.id < second.id);
     let path = root.join(format!("wishes/{}.json", first.id));

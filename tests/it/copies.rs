@@ -1,4 +1,4 @@
-//! Copies of a training: merging by hand and in Python, rounds, and what becomes of them when copies come and go.
+//! Copies of a job: merging by hand and in Python, and rounds while copies start and end.
 
 use serde_json::json;
 
@@ -88,7 +88,8 @@ except ValueError:
     python::run(&python, &["-"], input);
 }
 
-/// When a merge is worse than its best copy twice in a row, that copy goes on alone; results of others are not merged.
+/// When a merge is worse than its best copy twice in a row, that copy continues alone; results of others are not
+/// merged.
 #[test]
 fn python_guards_merges_and_takes_nothing_that_is_not_of_its_round() {
     let Some(python) = python::with_torch() else { return };
@@ -140,7 +141,7 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// A model that is worse after each merge: one copy goes on to the end, and the other says so and ends.
+/// A model that is worse after each merge: one copy continues to the end, and the other prints a message and ends.
 #[test]
 fn a_training_whose_merges_are_worse_goes_on_as_one_copy() {
     let Some(python) = python::with_torch() else { return };

@@ -2,7 +2,7 @@
 
 use crate::python;
 
-/// What a folder of rounds is taken for, whatever lies in it.
+/// The interpretation of a folder of rounds with arbitrary content.
 #[test]
 fn a_round_counts_if_it_is_whole_and_names_the_hash_of_the_one_before() {
     let Some(python) = python::with_torch() else { return };
@@ -116,7 +116,7 @@ print("done")
     assert_eq!(python::run(&python, &["-"], input), "done\n");
 }
 
-/// Files that are damaged or forged before and while copies train: nobody fails, and every step is merged once.
+/// Files that are damaged or forged before and while copies train: no copy fails, and every step is merged once.
 #[test]
 fn copies_go_on_past_damaged_and_forged_rounds() {
     let Some(python) = python::with_torch() else { return };

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 use hsched_plan::Knowledge;
 
-/// Pages that the program writes; `docs/SUMMARY.md` lists these and those that people write.
+/// Generated pages; `docs/SUMMARY.md` lists these and the ones written by hand.
 const GENERATED: [&str; 3] = ["docs/cli.md", "docs/environment.md", "docs/exit-codes.md"];
 
 /// Returns the texts of the files in a folder, without those in folders below it, by `FOLDER/NAME`.
@@ -62,7 +62,7 @@ fn packages_find_the_completions_that_they_install() {
     }
 }
 
-/// What the main page offers as a variable is one that can be set: a site's own settings are not.
+/// Every variable on the main page can be set; settings of the site cannot.
 #[test]
 fn the_page_has_no_variable_that_is_refused() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -110,7 +110,7 @@ fn every_command_of_the_help_has_a_page_and_hidden_ones_have_none() {
     for (name, text) in
         ["man", "completions", "docs"].iter().flat_map(|folder| texts(&sandbox.work(""), folder))
     {
-        // Generated pages say what wrote them.
+        // Generated pages name the program that wrote them.
         assert!(GENERATED.contains(&name.as_str()) || !text.contains("write-docs"), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Every page for people is listed in the book's summary, and every link between pages leads somewhere.
+//! Every page for users is in the book's summary, and every link between pages has a target.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ fn pages(folder: &str) -> Vec<PathBuf> {
     pages
 }
 
-/// Returns the text without its code blocks, whose brackets are no links.
+/// Returns the text without its code blocks, whose brackets are not links.
 fn prose(text: &str) -> String {
     let mut in_block = false;
     let lines = text.lines().filter(|line| {
@@ -29,7 +29,7 @@ fn prose(text: &str) -> String {
     lines.map(|line| line.to_owned() + "\n").collect()
 }
 
-/// Returns the targets of the links of a page: what stands in `](…)`.
+/// Returns the targets of the links of a page: the text in `](…)`.
 fn links(text: &str) -> Vec<String> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     targets.map(|(target, _)| target.to_owned()).collect()
@@ -45,7 +45,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns what is wrong with a link of a page, if anything.
+/// Returns the problem with a link of a page, if any.
 fn problem(page: &Path, text: &str, link: &str) -> Option<String> {
     let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
     let target = if file.is_empty() { page.to_owned() } else { page.parent().expect("a folder").join(file) };

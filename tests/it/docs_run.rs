@@ -29,13 +29,13 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Pages whose commands run on a real Slurm, with the nodes of this file; they are skipped where there is none.
+/// Pages whose commands run on a real Slurm, with the nodes of this file; they are skipped if there is none.
 const ON_SLURM: &[(&str, &str)] = &[("docs-tour", "slurm/nodes/default.nodes")];
 
-/// What a search says that a busy machine has stopped; it is given more time then, so that pages show what it finds.
+/// The message of a search that a busy machine has cut short; it then gets more time, so that pages show its result.
 const OUT_OF_TIME: &str = "the search ran out of time";
 
-/// What a block says about estimates and real runs: their figures depend on the moment, so only the words are compared.
+/// The marks of blocks with estimates or real runs: their figures vary, so only the words are compared.
 const ESTIMATED: &str = "estimated";
 
 /// Days as estimates name them.
@@ -90,7 +90,7 @@ fn commands(text: &str) -> Vec<Shown> {
             continue;
         }
         let typed = line.strip_prefix("$ ");
-        // Below a prompt, a line that begins so is output.
+        // Below a prompt, a line with this beginning is output.
         let is_output = is_open && found.last().is_some_and(|shown| shown.output.is_some());
         let bare = (!is_output && line.starts_with("hsched ")).then_some(line);
         if let Some(command) = typed.or(bare) {
@@ -113,7 +113,7 @@ fn commands(text: &str) -> Vec<Shown> {
     found
 }
 
-/// A directory with the examples, `hsched` and what the page's script makes.
+/// A directory with the examples, `hsched` and the results of the page's script.
 struct Place {
     root: TempDir,
     slurm: Option<Cluster>,
@@ -122,7 +122,7 @@ struct Place {
 }
 
 impl Place {
-    /// Returns `None` where the page needs a Slurm and there is none, which is said.
+    /// Returns `None`, with a message, if the page needs a Slurm and there is none.
     fn new(page: &str) -> Option<Self> {
         let nodes = ON_SLURM.iter().find(|(name, _)| *name == page).map(|(_, nodes)| root().join(nodes));
         let slurm = match nodes {
@@ -143,7 +143,7 @@ impl Place {
         Some(place)
     }
 
-    /// Runs lines of bash; returns what they printed, outputs and errors in their order, and the exit code.
+    /// Runs lines of bash; returns their output and errors in order, and the exit code.
     fn run(&self, lines: &str) -> (String, Option<i32>) {
         let path = self.root.path();
         let said = fs::File::create(path.join("said")).expect("a file");
@@ -173,7 +173,7 @@ impl Place {
     }
 }
 
-/// Returns what is compared of a line: its words, without moments, random names and the widths of columns.
+/// Returns the comparable part of a line: its words, without times, random names and column widths.
 fn compared(line: &str, is_estimated: bool) -> String {
     let word = |word: &str| {
         let bare = word.trim_matches(|c: char| "()[],;.:".contains(c));
@@ -193,7 +193,7 @@ fn compared(line: &str, is_estimated: bool) -> String {
     if !is_estimated {
         return words.join(" ");
     }
-    // Pictures and days depend on the moment, too.
+    // Charts and days also depend on the time.
     let is_compared = |word: &&String| {
         !word.contains(|c: char| "·░▒█".contains(c)) && !DAYS.contains(&word.trim_matches(['.', ',']))
     };
@@ -277,7 +277,7 @@ fn bare(command: &str) -> &str {
     command.split("  #").next().unwrap_or(command).trim_end()
 }
 
-/// Runs the commands of a page; returns what is wrong, and the page with what they print now.
+/// Runs the commands of a page; returns the differences, and the page with the current output.
 fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     let name = path.strip_prefix(root()).expect("a page").display().to_string();
     let stem = name.replace(".md", "").replace('/', "-");
@@ -309,7 +309,7 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
             lines.iter().map(|line| compared(line, example.is_estimated)).collect::<Vec<_>>()
         };
         let shown_lines: Vec<String> = output.iter().map(|line| line.trim_end().to_owned()).collect();
-        // A command that shows nothing, shows what it is for; its output is not the point.
+        // If no output is shown, only the command matters.
         if !shown_lines.is_empty() && !matches(&of(&shown_lines), &of(&printed)) {
             wrong.push(format!(
                 "{name}:{}: {} prints\n{}\nnot\n{}",
@@ -327,7 +327,7 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     (wrong, lines.join("\n") + "\n")
 }
 
-/// Returns the pages for people, without the reference of commands, which is generated.
+/// Returns the pages for users, without the generated command reference.
 fn pages() -> Vec<PathBuf> {
     let of = |folder: &str| {
         let entries =

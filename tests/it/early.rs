@@ -1,4 +1,4 @@
-//! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
+//! Jobs that end before their last epoch by a stopping rule, and deadlines.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use hsched_fixtures::sites::{cluster as site_cluster, jobs, site};
 
 const BEST: &str = "target: {metric: loss, mode: min}, stop: {rule: best}";
 
-/// A loss that has nothing to gain after a while.
+/// A loss that stops improving after a while.
 fn losses(count: u32) -> Vec<f64> {
     (1..=count).map(|epoch| 0.2 + 0.8 * f64::from(epoch).powi(-3) + 0.0001 * f64::from(epoch % 3)).collect()
 }
@@ -42,7 +42,7 @@ fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
     let first = take(state(vec![half_done(BEST)]), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&first.actions), ["stop a"]);
     only(&first.state.jobs[0].phase, "stopping");
-    // Killed before it could ask: what is meant is in the state.
+    // Killed before the request: the intent is in the state.
     let second = take(first.state.clone(), 302.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&second.actions), ["stop a"]);
     for end in [End::Saved, End::Completed, End::Failed { exit: 1, signal: 0 }] {
@@ -142,9 +142,9 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
         words(&take(state(jobs), 300.0, &lab(), &how(Moves::Never)).actions)
     };
     assert_eq!(at(2), ["stop c", "stop e", "stop f", "stop g"]);
-    // Two are no comparison.
+    // Two are not enough for a comparison.
     assert_eq!(at(3), ["stop c", "stop e", "stop f", "stop g"]);
-    // Who is in which bracket stays as it was when jobs before it are forgotten, and new ones come after them.
+    // Jobs keep their brackets when earlier jobs are forgotten and new ones are added.
     let placed = sweep.map(|run| member(run, 0)).to_vec();
     let mut begun = take(state(placed), 300.0, &lab(), &how(Moves::Never)).state;
     begun.jobs.drain(..2);
@@ -246,7 +246,7 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     assert_eq!(in_time.lateness(Time(160.0)), None);
     let waits = JobState { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
     assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
-    // Said once, also by another process.
+    // Reported once, even by another process.
     let told = "a: will miss its deadline; hsched status a shows what would help";
     let first = take(state(vec![late]), 160.0, &lab(), &how(Moves::Never));
     assert_eq!(first.notes, [told]);
@@ -256,7 +256,7 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     assert!(step.notes.is_empty(), "{:?}", step.notes);
 }
 
-/// What `optimal` does for an objective with moves, where the queue would make jobs wait for what others have.
+/// The behaviour of `optimal` for an objective with moves, when other users would take released GPUs.
 fn moves_for(objective: Objective, jobs: Vec<JobState>, cluster: &Cluster) -> Vec<String> {
     let state = state(jobs);
     let mut policy = policy(Moves::Auto { margin: 0.5 });
@@ -285,12 +285,12 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
     let none: [&str; 0] = [];
     assert_eq!(moves_for(Objective::MeanJct, jobs_due("260s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("260s"), &site), ["stop late", "stop easy"]);
-    // In time where it is; and too late anywhere, with what the move costs.
+    // It is in time where it runs; the other one would be late anywhere, given the cost of a move.
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("290s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("225s"), &site), none);
 
     let room = cluster(&[("v1", "v100", 1, 1, "allocated"), ("t1", "t4", 1, 0, "idle")]);
-    // What the move costs is more than the mean gains.
+    // The move costs more than the mean gains.
     let jobs_due = |due: &str| {
         let more = format!(", max_gpus: 1, deadline: {due}");
         let mut easy = runs("easy", "r", ("v1", "v100"), "");
@@ -313,7 +313,7 @@ fn what_is_wrong_with_a_rule_or_a_deadline_is_said() {
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
     check("stop: {rule: best}", "stop: needs a metric, but the job has no target; add target");
-    // One that is wrong has an error of its own.
+    // An invalid one has a separate error.
     check("target: {metric: loss}, stop: {rule: best}", "target: is missing the required key mode");
     check(
         "stop: {rule: bset}",

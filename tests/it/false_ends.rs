@@ -1,4 +1,5 @@
-//! States in which 0.1.0 called runs completed that were asked to stop: they are corrected once, and what they taught is dropped.
+//! States in which 0.1.0 marked stopped runs as completed: they are corrected once, and speeds learnt from them are
+//! dropped.
 
 use std::fs;
 
@@ -28,7 +29,7 @@ fn rewrite(bench: &Bench, change: impl Fn(&mut Value)) {
     fs::write(&path, state.to_string()).expect("a file");
 }
 
-/// Writes the speed that a run of a model which ended at a moment taught.
+/// Writes the speed learnt from a run of a model that ended at a given time.
 fn teach(bench: &Bench, models: &[(&str, f64)]) {
     let contributor = "lab";
     let speed = |(model, at): &(&str, f64)| {
@@ -56,7 +57,7 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     let output = bench.sandbox.work("stopped.out");
     let text = format!("hsched: stop requested\n{}", bench.sandbox.text(&output));
     fs::write(&output, text).expect("the output");
-    // Without an output its time limit tells.
+    // Without an output, its time limit decides.
     fs::remove_file(bench.sandbox.work("cut.out")).expect("the output");
     rewrite(&bench, |job| {
         let past = &mut job["past"][0];
@@ -95,7 +96,7 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     let models: Vec<&Value> =
         cache["speeds"].as_array().expect("speeds").iter().map(|speed| &speed["model"]).collect();
     assert_eq!(models, ["done"]);
-    // It is said once, and the job runs again when its owner adds it.
+    // It is reported once, and the job runs again when the user adds it.
     let second = bench.run("run --devices cpu:3");
     assert!(!second.stderr.contains("0.1.0"), "{}", second.stderr);
     let again = bench.run("run jobs.yaml --devices cpu:3").exits(0);

@@ -1,4 +1,5 @@
-//! One submission of a job alone trains: what is left of those before it ends when it begins, whatever Slurm believes.
+//! Only one submission of a job trains: remaining processes of earlier ones end when it starts, regardless of what
+//! Slurm shows.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,7 +16,7 @@ use crate::real_user::wait_for;
 use crate::sandbox::Sandbox;
 use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state};
 
-/// What both halves of a script know; `$2` is a folder, `$3` a number.
+/// The common variables of both halves of a script; `$2` is a folder, `$3` a number.
 const KNOWN: &str = r#"
   cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/samples.sh && . templates/batch.sh && . templates/ends.sh
   hs_stopping=0; trap 'hs_stopping=1' USR1
@@ -25,10 +26,10 @@ const KNOWN: &str = r#"
   hs_node_setup=() hs_command=() hs_hostfile='' hs_epochs_before='' hs_terminated=0
 "#;
 
-/// A rank of the submission that took number `$3`; it does `$4`.
+/// A rank of the submission with number `$3` that runs `$4`.
 const RANK: &str = "hs_ticket=$3 hs_token=7.0.$3 hs_shell=$4; hs_rank_main ''";
 
-/// Its guard looks more often.
+/// Its guard checks more often.
 const OFTEN: &str = "read() { local -a own=(\"$@\"); builtin read \"${own[@]/#4/0.05}\"; }";
 
 /// A batch script of Slurm job `$3`.
@@ -81,7 +82,7 @@ fn runs(marker: &str) -> bool {
 fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     let folder = folder();
     begin(folder.path(), 1);
-    // One that does not listen, one that left the session, one without its environment.
+    // One that ignores signals, one that left the session, one without the environment.
     let marker = format!("fence-{}", std::process::id());
     let sleep = |more: &str| format!("{more} bash -c 'exec -a {marker} sleep 600' &");
     let line = format!(
@@ -96,7 +97,7 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     });
     assert_eq!(names(&folder.path().join("fence")), ["1", "1.rank-0"]);
     begin(folder.path(), 2);
-    // The end of its output: nothing holds that any more.
+    // The end of its output: no process holds it open any more.
     let Output { status, stdout, stderr } = rank.wait_with_output().expect("its end");
     assert!(!runs(&format!("^{marker}")));
     assert_eq!(text(&stdout), folder.path().join("fence/1").display().to_string());
@@ -126,7 +127,7 @@ fn a_rank_does_not_begin_after_a_newer_submission() {
 fn a_rank_whose_fence_cannot_be_read_goes_on() {
     let folder = folder();
     fs::remove_dir(folder.path().join("fence")).expect("removed");
-    // It ends when its guard has looked three times.
+    // It ends after three checks of its guard.
     let half = format!(
         r#"eval "look() $(declare -f hs_is_superseded | tail -n +2)"; looks=$2/looks; {OFTEN}
         hs_is_superseded() {{ printf . >>"$looks"; look; }}; {RANK}"#
@@ -173,7 +174,7 @@ fn a_submission_begins_when_the_ranks_before_it_have_ended() {
     assert!(next.try_wait().expect("asks").is_none());
     fs::remove_file(&at_work).expect("removed");
     assert_eq!(text(&next.wait_with_output().expect("its end").stdout), "2");
-    // Whose guard does not end it is not waited for without end. A wait is none of time here.
+    // A rank whose guard does not end it is not awaited forever. Waits take no time here.
     fs::write(&at_work, "").expect("written");
     let waits = "sleep() { echo waits; SECONDS=$((SECONDS + 5)); }";
     let begins = |id: &str| {
@@ -194,7 +195,7 @@ fn a_guard_renews_the_mark_of_its_rank_and_makes_none() {
     let folder = folder();
     begin(folder.path(), 1);
     let mark = folder.path().join("fence/1.rank-0");
-    // When the mark is removed, its guard goes on for a while.
+    // After the mark is removed, its guard continues for a while.
     let line = format!(
         "touch -d '1 hour ago' {mark}; until [[ $(stat -c %Y {mark}) -gt $(($(date +%s) - 1800)) ]]; do sleep 0.05; done
         rm {mark}; : >{looks}; until [[ $(cat {looks}) == ...* ]]; do sleep 0.05; done; ls {folder}/fence",
@@ -228,7 +229,7 @@ fn a_job_that_slurm_starts_again_leaves_the_training_to_a_newer_one() {
     ticket(12, "8");
     let said = "hsched: job 8 has taken over this training; this job exits".to_owned();
     assert_eq!(again("7", "false"), (String::new(), said.clone(), Some(85)));
-    // One that had not begun when Slurm put it back may be the older one, too.
+    // A submission that had not started when Slurm requeued it may also be the older one.
     assert_eq!(again("5", "echo 8"), (String::new(), said, Some(85)));
     let ends = fs::read_to_string(folder.path().join("report/ends")).expect("words");
     assert_eq!(ends, "7 85 interrupted\n5 85 interrupted\n");
@@ -294,14 +295,14 @@ for fence in folder + "/none/1", folder + "/fence/x", "":
     assert!(said.contains("a newer submission of this job has started"), "{said}");
 }
 
-/// The first and the second rank of a node look for their directory; the name of the first one's is printed.
+/// The first and the second rank of a node find their directory; prints the name of the first one's.
 const NODE: &str = "hs_token=7.0.1 hs_rank=0; hs_open_node_directory; first=$hs_dir
     hs_open_node_directory; [[ $first == \"$hs_dir\" ]] && stat -c '%a %n' \"$hs_dir\"";
 
 #[test]
 fn nobody_can_guess_where_the_ranks_of_a_node_meet() {
     let folder = folder();
-    // A name that could be guessed, taken by somebody else.
+    // A predictable name that another user has taken.
     let guess = format!("hsched-{}-7.0.1-node", nix::unistd::geteuid());
     fs::write(folder.path().join(guess), "").expect("written");
     let half = format!("export TMPDIR=$2; unset SLURM_TMPDIR SLURMD_NODENAME; {NODE}");
@@ -351,13 +352,13 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
         hsched_engine::live::reported(folder.path(), &state, samples, Time(now)).epochs[0].1.at
     };
     assert_eq!(at(100, 200.0), Time(100.0));
-    // A clock that is not ours.
+    // The clock of another machine.
     assert_eq!(at(300, 200.0), Time(200.0));
 }
 
 #[test]
 fn an_output_that_another_user_laid_is_refused() {
-    // `a.out` is somebody else's link, where everybody may write.
+    // `a.out` is a link of another user in a directory that all users can write to.
     let plant = |sandbox: &Sandbox, name: &str| {
         fs::set_permissions(sandbox.work(""), fs::Permissions::from_mode(0o777)).expect("a mode");
         symlink(sandbox.path("elsewhere"), sandbox.work(name)).expect("a link");

@@ -1,4 +1,4 @@
-//! `hadar` in the simulator: rounds worked out by hand and with a second program, and whole runs.
+//! `hadar` in the simulator: rounds computed by hand and with a second program, and whole runs.
 
 use serde_json::Value;
 

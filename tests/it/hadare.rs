@@ -1,4 +1,4 @@
-//! `hadare` in the simulator: rounds and runs worked out by hand.
+//! `hadare` in the simulator: rounds and runs computed by hand.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Batch scripts of ten styles go through `hsched import`, and what it makes of them trains.
+//! Batch scripts in ten styles are converted by `hsched import`, and the resulting jobs train.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::sandbox::Sandbox;
 
-/// Fits y = 3x in plain Python, each rank on its own samples; says what it was given. Fails where it has not learnt.
+/// Fits y = 3x in plain Python, each rank on its own samples; prints its arguments. Fails if it has not learnt.
 const TRAIN: &str = r#"
 import json, os, random, sys
 rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -21,7 +21,7 @@ print("trained on", world, sys.argv[1:])
 sys.exit(0 if abs(w - 3) < 0.1 else 1)
 "#;
 
-/// Stand for what scripts call beside their training.
+/// Stand for programs that scripts call in addition to the training.
 const PROGRAMS: [(&str, &str); 7] = [
     ("python", "exec python3 \"$@\""),
     ("module", "exit 0"),
@@ -32,7 +32,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("apptainer", "while [ \"$1\" != image.sif ]; do shift; done; shift; exec \"$@\""),
 ];
 
-/// A script, and what its training is to say.
+/// A script, and the expected output of its training.
 const SCRIPTS: [(&str, &str, &str); 10] = [
     (
         "alliance",

@@ -1,13 +1,15 @@
 //! Jobs that are asked to stop before they are done: whatever their commands return, they are interrupted and never complete.
 
 use std::fs;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::cli_run::Bench;
+use crate::real_cluster::repository;
 
-/// Commands of which the signal ends a program, `SLEEP`, and what they return then.
+/// Commands with a program, `SLEEP`, that the signal ends, and their exit status.
 const SHAPES: [(&str, &str); 8] = [
     ("line", "SLEEP; echo evaluated"),
     ("pipe", "SLEEP | cat"),
@@ -32,14 +34,14 @@ fn all() -> Vec<String> {
     SHAPES.iter().map(|(name, command)| silent(name, command)).collect()
 }
 
-/// Waits until all commands are at work.
+/// Waits until all commands are running.
 fn await_all(bench: &Bench) {
     bench.await_that("all commands", || {
         SHAPES.iter().all(|(name, _)| bench.sandbox.work(&format!("up-{name}")).exists())
     });
 }
 
-/// Returns what `status` says of the jobs.
+/// Returns the output of `status` about the jobs.
 fn status(bench: &Bench) -> Value {
     let mut status: Value =
         serde_json::from_str(&bench.sandbox.run("status --format json").succeeds()).expect("JSON");
@@ -161,4 +163,30 @@ fn a_command_that_stops_by_itself_and_saves_nothing_is_not_started_for_ever() {
     let ran = bench.run("run jobs.yaml --devices cpu:1 --set retry_delay=0.1s").exits(1);
     assert!(ran.stdout.contains("stopped 4 times without finishing an epoch"), "{}", ran.stdout);
     assert_eq!(status(&bench)[0]["runs"].as_array().map(Vec::len), Some(4));
+}
+
+/// Returns whether a rank notes that its command returned 0 by itself, with the request for a stop in its file or as a signal.
+fn notes_return(launch: &str, request: &str) -> bool {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = r#"
+      . "$1/templates/rank.sh"
+      hs_report_dir=$2 hs_token=7.0.1 hs_rank=0 hs_launch=$3 hs_stopping=0 hs_terminated=0
+      hs_trap_rank_signals
+      case $4 in file) : >"$2/.stop.7.0.1" ;; signal) kill -USR1 "$BASHPID" ;; end) kill -TERM "$BASHPID" ;; esac
+      hs_mark_returned
+    "#;
+    let arguments = [repository().as_os_str(), folder.path().as_os_str(), launch.as_ref(), request.as_ref()];
+    let done = Command::new("bash").args(["-uc", lines, "rank"]).args(arguments).status().expect("bash");
+    assert!(done.success(), "{launch} {request}");
+    folder.path().join(".returned.7.0.1.0").exists()
+}
+
+/// The file of a request comes before its signals, which reach all processes of a rank at once on this machine alone.
+#[test]
+fn a_command_that_returned_0_before_the_signal_has_returned_by_itself() {
+    for launch in ["local", "steps"] {
+        assert!(notes_return(launch, "none"), "{launch}");
+        assert!(!notes_return(launch, "signal") && !notes_return(launch, "end"), "{launch}");
+    }
+    assert!(notes_return("local", "file") && !notes_return("steps", "file"));
 }

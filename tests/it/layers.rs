@@ -43,8 +43,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The rooms that a source text names, in braces too: after `crate::`, and after as many `super::` as lead to the root.
-/// `depth` is the number of modules from the root to this file's own.
+/// The modules that a source text names, even in braces: after `crate::`, and after as many `super::` as lead to the
+/// root. `depth` is the number of modules from the root to this file's own.
 fn used(text: &str, depth: usize) -> Vec<String> {
     // Modules within the file are at its end: tests.
     let inner = text.find("\nmod tests {").unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! A job script calls its ranks done only when each of them has said so: `srun` also returns 0 when it lost nodes.
+//! A job script considers its ranks done only when each has recorded it: `srun` also returns 0 when it lost nodes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use crate::real_cluster::repository;
 
-/// Judges three ranks after `srun` returned `$3`; `$4` comes before, and a wait is one of `hsched_wait`, not of time.
+/// Evaluates three ranks after `srun` returned `$3`; `$4` runs first, and waits are calls of `hsched_wait` that take no
+/// time.
 const JUDGE: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_report_dir=$2 hs_token=7.0.1 hs_id=7 hs_world_size=3 hs_status=$3 hs_terminated=0 hs_stopping=0 hs_hostfile=''
@@ -46,7 +47,7 @@ fn judge_and_word(status: u8, before: &str) -> (Option<i32>, String, String) {
 #[test]
 fn status_0_is_believed_when_all_ranks_have_finished() {
     assert_eq!(judge(0, "done_is 0 1 2"), (Some(0), String::new()));
-    // A network file system shows what another node wrote a moment later.
+    // A network file system shows the files of another node with a delay.
     assert_eq!(judge(0, "done_is 0 2; hsched_wait() { done_is 1; }").0, Some(0));
 }
 
@@ -63,7 +64,7 @@ fn status_0_of_lost_ranks_is_no_end() {
 fn ranks_that_saved_or_failed_are_not_lost() {
     assert_eq!(judge(0, "done_is 0; : >\"$2/.stopped.7.0.1\"").0, Some(85));
     assert_eq!(judge(137, "done_is 0 1").0, Some(137));
-    // 86 is the script's own word for lost ranks.
+    // 86 is the status of a script that has lost ranks.
     let (status, said) = judge(86, "hs_rank=1 hs_mark_failed 86 'the command failed' 2>/dev/null");
     assert_eq!(status, Some(1));
     assert!(said.contains("failed first, with status 86"), "{said}");
@@ -97,7 +98,7 @@ fn a_command_that_the_signal_kills_has_saved_what_it_wrote_and_no_more() {
     assert_eq!((status, word.as_str()), (Some(85), "7 85 interrupted unhandled\n"));
     assert!(said.contains("interrupted after epoch 1 of 3: its command does not handle SIGUSR1"), "{said}");
     assert_eq!(ends("new", &["unhandled"]).2, "7 85 saved\n");
-    // One rank saved, elsewhere; the signal ended the others.
+    // One rank saved, on another node; the signal killed the others.
     assert_eq!(ends("old", &["unhandled", "stopped"]).2, "7 85 saved\n");
     assert_eq!(ends("old", &["stopped"]).2, "7 85 saved\n");
 }
@@ -110,7 +111,7 @@ fn in_an_allocation_a_failure_counts_only_if_its_nodes_answer() {
     let (status, said) = judge("gone");
     assert_eq!(status, Some(86), "{said}");
     assert!(said.contains("cannot start a step on their nodes: n1 n2"), "{said}");
-    // What is to stop has no time for questions, and before its last epoch it is interrupted, whatever failed.
+    // A stopping job has no time for checks, and before its last epoch it counts as interrupted, whatever failed.
     assert_eq!(judge("gone; hs_stopping=1").0, Some(85));
     assert_eq!(judge("gone; hs_stopping=1 hs_epochs_done=3").0, Some(1));
     assert_eq!(judge("gone; hs_terminated=1").0, Some(143));

@@ -1,4 +1,4 @@
-//! Traces that begin in the middle: the clock, steps that are done, GPUs that are held.
+//! Traces that start in the middle: the clock, finished steps, held GPUs.
 
 use crate::sandbox::Sandbox;
 

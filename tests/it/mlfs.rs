@@ -1,4 +1,4 @@
-//! MLF-H: priorities and places of task graphs by the page's numbers, and its order of whole jobs.
+//! MLF-H: priorities and placements of task graphs with the numbers of its page, and its order of whole jobs.
 
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ fn a_task_leaves_an_overloaded_gpu_as_on_the_page() {
     // A gang's task cannot move alone.
     let gang = events(&two, &overloaded(), "--rounds 1 --gang");
     assert_eq!(gang[0]["migrated"], Value::Array(Vec::new()));
-    // Where GPUs are whole a full one is not overloaded, but the CPUs are: away goes who has no traffic.
+    // With whole GPUs, a full GPU is not overloaded, but the CPUs are: the task without traffic leaves.
     let whole = events(&two, &overloaded(), "--rounds 1 --exclusive");
     assert_eq!(whole[0]["migrated"], serde_json::json!(["y/0"]));
 }
@@ -138,7 +138,7 @@ fn graphs_are_played_to_their_end_and_all_of_a_gang_or_none() {
     let all = events("nodes: [{name: n, gpus: {v100: 4}}]", &trace, "--exclusive --gang --round 10s");
     let summary = all.last().expect("a summary");
     let jobs = summary["policies"][0]["jobs"].as_array().expect("jobs");
-    // Both want more than there is: three GPUs and two.
+    // Both request more than is available: three GPUs and two.
     let ends: Vec<f64> = jobs.iter().map(|job| job["completion_s"].as_f64().expect("a time")).collect();
     assert!(
         (ends[0] - 300.0).abs() <= 10.0 && (ends[1] - 100.0).abs() < 1e-9 || (ends[0] - 200.0).abs() < 1e-9,

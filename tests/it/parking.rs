@@ -1,8 +1,8 @@
-//! Trainings that wait for their turn: at the gate, parked, with their tensors on the host, and stopped there.
+//! Jobs that wait for their turn: at the gate, parked, with their tensors on the host, and stopped there.
 
 use crate::python::{run, with_torch};
 
-/// Two ranks of a small training, and what hsched does to park them.
+/// Two ranks of a small training program, and the actions of hsched to park them.
 const DRIVER: &str = r#"
 import json, os, select, signal, socket, subprocess, sys, tempfile
 
@@ -181,7 +181,7 @@ assert ranks.epochs() == [1, 1]
     );
 }
 
-/// Whoever refers to a tensor, its storage or a part of it finds its values again.
+/// References to a tensor, its storage or a part of it find the values again.
 #[test]
 fn what_was_moved_to_the_host_is_where_it_was() {
     check(

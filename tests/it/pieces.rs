@@ -1,4 +1,4 @@
-//! `hsched submit SCRIPT --pieces`: what it submits, and how a piece ends, with programs that stand for Slurm's.
+//! `hsched submit SCRIPT --pieces`: its submissions, and the ends of pieces, with programs that stand for Slurm's.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -42,7 +42,7 @@ fn ended(child: Child) -> (Option<i32>, String) {
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
-/// Returns how a piece of a script ends, what it says, and what it asks Slurm for in the end.
+/// Returns how a piece of a script ends, its output, and its last calls to Slurm.
 fn end_of(body: &str, options: &str) -> (Option<i32>, String, String) {
     let sandbox = with(body);
     let wrapper = wrapper(&sandbox, options);
@@ -82,7 +82,7 @@ fn a_chain_goes_on_while_checkpoints_change() {
     let (code, said, asked) = end_of("echo x >notes.txt; exit 3\n", "");
     assert_eq!((code, asked), (Some(3), " | --state=PENDING 8".to_owned()), "{said}");
     assert!(said.contains("no checkpoint changed in this piece: the chain ends"), "{said}");
-    // Large files count, logs do not, and of named files these alone.
+    // Large files count, logs do not; if files are named, only these count.
     assert_eq!(end_of("head -c 2000000 /dev/zero >w; exit 3\n", "").0, Some(85));
     assert_eq!(end_of("head -c 2000000 /dev/zero >a.log; exit 3\n", "").0, Some(3));
     assert_eq!(
@@ -123,7 +123,7 @@ fn a_script_that_is_killed_before_it_saves_resumes_from_earlier_pieces() {
     assert_eq!(end_of("kill -KILL $$\n", "").0, Some(137));
 }
 
-/// What a script does with signals decides which one it gets.
+/// The signal depends on the handlers of the script.
 #[test]
 fn a_script_saves_on_the_signal_that_it_handles() {
     let saving = |signal: &str| {
@@ -221,7 +221,7 @@ fn a_script_is_followed_and_cancelled_by_its_name() {
     assert_eq!(sandbox.calls("scancel"), [["--me", "8", "9"]]);
     assert_eq!(status("status --format json")["state"], "cancelled");
     assert_eq!(sandbox.run("cancel train.sh").exits(0).stdout, "train.sh: already ended: cancelled\n");
-    // A piece that starts all the same runs nothing and submits nothing.
+    // A piece that starts anyway runs nothing and submits nothing.
     let submitted = sandbox.calls("sbatch").len();
     let (code, said) = ended(piece(&sandbox, &wrapper));
     assert_eq!((code, said.as_str()), (Some(0), "hsched: the chain was cancelled\n"));

@@ -1,4 +1,5 @@
-//! The check before the first step: what it looks at, and that a rank whose check fails says why and never starts its command.
+//! The check before the first step: its parts, and a rank whose check fails, which records why and never starts its
+//! command.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +36,7 @@ impl Node {
         self.0.path()
     }
 
-    /// Puts a program in the rank's path.
+    /// Puts a program into the rank's PATH.
     fn program(self, name: &str, text: &str) -> Self {
         let path = self.path().join("bin").join(name);
         fs::write(&path, text).expect("writes");
@@ -43,7 +44,7 @@ impl Node {
         self
     }
 
-    /// Runs the rank; returns its exit status, and why its check failed.
+    /// Runs the rank; returns its exit status and the reason of the failed check.
     fn run(&self, ranks: u32) -> (Option<i32>, Option<String>) {
         let output = Command::new("bash")
             .args(["-c", RANK, "rank"])
@@ -85,7 +86,7 @@ fn a_gpu_that_does_not_answer_or_is_in_use_keeps_the_command_from_starting() {
     check("echo '2662, 16384'", None);
     check("echo '2663, 16384'", Some("others use 2663 of 16384 MiB of GPU 3"));
     check("echo 'Unable to \"talk\" to it'; exit 9", Some("GPU 3 does not answer: Unable to  talk  to it"));
-    // What the driver does not tell counts as fit.
+    // If the driver does not say, the node counts as fit.
     check("echo '[N/A], [N/A]'", None);
 }
 

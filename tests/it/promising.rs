@@ -1,4 +1,4 @@
-//! Runs of a sweep that start in the order of what their curves predict.
+//! Runs of a sweep that start in the order of their predicted metrics.
 
 use hsched_engine::JobState;
 use hsched_model::{Job, JobName, Time, Variant};
@@ -9,7 +9,8 @@ use hsched_fixtures::engine_states::{cluster, how, job, state, take, words};
 
 const TARGET: &str = ", min_gpus: 1, max_gpus: 1, target: {metric: loss, mode: min}, promising_first: true";
 
-/// A run of a sweep that waits after ten epochs, and whose loss falls towards `end`; it has not begun where there is none.
+/// A run of a sweep that waits after ten epochs, with a loss that falls towards `end`; if that is `None`, it has not
+/// started.
 fn run(name: &str, end: Option<f64>, more: &str) -> JobState {
     let variant = Variant { sweep: "s".into(), parameters: serde_json::Map::new() };
     let job = job(name, "{v100: 100}", &format!(", model: m{more}"));

@@ -1,4 +1,4 @@
-//! The Python of the tests that need torch, and what all Python files here keep to.
+//! The Python for tests that need torch, and rules for all Python files here.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,12 +20,12 @@ static WITH_TORCH: LazyLock<Option<&str>> = LazyLock::new(|| {
     ["python3", "/usr/bin/python3"].iter().find(has_torch).copied()
 });
 
-/// Returns a Python with torch, by its whole path; `None`, and says so, where there is none.
+/// Returns the full path of a Python with torch; `None`, with a message, if there is none.
 pub fn with_torch() -> Option<String> {
     let Some(python) = *WITH_TORCH else {
         assert!(std::env::var_os(WISH).is_none_or(|wish| wish != "require"), "no torch");
         let test = std::thread::current().name().unwrap_or("test").to_owned();
-        // Not by eprintln!, which the test harness keeps for itself.
+        // Not with eprintln!, which the test harness captures.
         let line = format!("skipped: {test}: no Python with torch; {WISH}=require makes this a failure\n");
         io::stderr().write_all(line.as_bytes()).expect("stderr");
         return None;
@@ -33,7 +33,7 @@ pub fn with_torch() -> Option<String> {
     Some(run(python, &["-c", "import sys; print(sys.executable)"], "").trim().to_owned())
 }
 
-/// Returns what Python prints; it must succeed.
+/// Returns the output of Python, which must succeed.
 pub fn run(python: &str, arguments: &[&str], input: &str) -> String {
     let mut child = Command::new(python)
         .args(arguments)
@@ -63,7 +63,7 @@ fn python_files(folder: &Path) -> Vec<String> {
     files.collect()
 }
 
-/// The helper and the examples run on old clusters too.
+/// The helper and the examples must also run on old clusters.
 #[test]
 fn no_python_here_is_newer_than_3_8() {
     let folders = ["templates", "examples", "tests"].map(|folder| repository().join(folder));
@@ -75,7 +75,7 @@ fn no_python_here_is_newer_than_3_8() {
     run("python3", &[&["-c", check], &files[..]].concat(), "");
 }
 
-/// What the helper does without torch, without hsched, and with variables that contradict each other.
+/// The helper without torch, without hsched, and with contradictory variables.
 #[test]
 fn the_helper_serves_programs_without_torch() {
     let input = r#"
@@ -153,7 +153,8 @@ print("done")
     assert_eq!(run("python3", &["-"], input), "done\n");
 }
 
-/// Wrappers of the model change nothing in a checkpoint; what would train wrongly or fail obscurely is refused.
+/// Wrappers of the model do not change a checkpoint; models that would train wrongly or fail with an obscure error are
+/// refused.
 #[test]
 fn the_helper_takes_models_as_they_are_wrapped_and_refuses_what_is_wrong() {
     let Some(python) = with_torch() else { return };
@@ -247,7 +248,8 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// A thread of gloo that still needs the interpreter aborts a process that takes it down: `leave` does not.
+/// A thread of gloo that still needs the interpreter aborts a process that shuts the interpreter down: `leave` does
+/// not.
 #[test]
 fn who_leaves_in_order_ends_with_the_status_it_chose() {
     let Some(python) = with_torch() else { return };

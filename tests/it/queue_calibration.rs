@@ -1,4 +1,4 @@
-//! The model of the queue on real submissions: as right as it was when its figures were written down.
+//! The model of the queue on real submissions: as accurate as when its figures were recorded.
 
 #[path = "../../benches/queue_model/submissions.rs"]
 mod submissions;

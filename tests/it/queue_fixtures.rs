@@ -1,5 +1,5 @@
-//! `hsched when` and `watch --queue` at sites that hide their queue, are slow, have arrays or a maintenance: what is said, and how often
-//! Slurm is asked.
+//! `hsched when` and `watch --queue` at sites that hide their queue, are slow, have arrays or a maintenance: messages,
+//! and the number of calls to Slurm.
 
 use chrono::{Local, TimeDelta};
 use serde_json::Value;
@@ -14,7 +14,7 @@ const JOB: &str =
 
 const WHEN: &str = "when jobs.yaml --format json --futures 5 --budget 1h";
 
-/// A date so many hours from now, in Slurm's words.
+/// A date this many hours from now, in Slurm's format.
 fn date(hours: i64) -> String {
     (Local::now() + TimeDelta::hours(hours)).format("%Y-%m-%dT%H:%M:%S").to_string()
 }
@@ -23,7 +23,7 @@ fn with(extra: &str, queue: &[String]) -> Sandbox {
     site(extra, queue).file("jobs.yaml", JOB)
 }
 
-/// A running job of another user on all GPUs of a node: it began an hour ago, for six.
+/// A running job of another user on all GPUs of a node: it started an hour ago and may run for six.
 fn busy(node: &str, gpu_type: &str) -> String {
     others(node, gpu_type)
         .replace("2026-11-22T09:00:00", &date(-1))
@@ -48,7 +48,7 @@ fn where_the_queue_is_hidden_there_is_no_number() {
         }
         let text = sandbox.run("when jobs.yaml").exits(3);
         assert!(text.stdout.contains("unknown"), "{}", text.stdout);
-        // Jobs are queued for what is fastest, and it is not said when they start.
+        // Jobs are queued for the fastest GPUs, without start estimates.
         let dry = sandbox.run("add jobs.yaml");
         assert_eq!(dry.code, Some(0), "{}", dry.stderr);
         let dry = sandbox.run("watch --queue --once --dry-run");
@@ -79,7 +79,7 @@ fn nothing_is_asked_more_often_than_allowed() {
     let rest =
         (asked("scontrol", "partition"), asked("scontrol", "reservation"), sandbox.calls("sshare").len());
     assert_eq!(rest, (1, 1, 1));
-    // The turns of a watch see their own jobs; the queue of all is as old as it may be.
+    // The turns of a watch observe only their own jobs; the whole queue is as old as permitted.
     assert_eq!(sandbox.run("add jobs.yaml").code, Some(0));
     let calls_before = sandbox.calls("squeue").len();
     let ran = sandbox.run("watch --queue --once --dry-run");

@@ -1,10 +1,10 @@
-//! What is asked of Slurm to see its queue, how often, and what is said where a site hides it.
+//! The calls to Slurm for its queue, their number, and the messages at a site that hides the queue.
 
 use chrono::{Local, TimeDelta};
 
 use crate::sandbox::{JOBS, Sandbox};
 
-/// A node whose four V100 others have, and one with T4.
+/// A node whose four V100s other users have, and one with T4s.
 const SINFO: [&str; 2] = [
     "v1|gpu*|1-00:00:00|mixed|gpu:v100:4|gpu:v100:4(IDX:0-3)|4/4/0/8|64000|400||none",
     "t1|gpu*|1-00:00:00|mixed|gpu:t4:4|gpu:t4:4(IDX:0-3)|4/4/0/8|64000|400||none",
@@ -24,7 +24,7 @@ pub fn others(node: &str, gpu_type: &str) -> String {
     )
 }
 
-/// A site with this in its configuration, and a queue that shows these jobs to those who ask for all.
+/// A site with this configuration, and a queue that shows these jobs if all are requested.
 pub fn site(extra: &str, queue: &[String]) -> Sandbox {
     let lines: Vec<&str> = queue.iter().map(String::as_str).collect();
     let all = "case $1 in --all) cat \"$root/squeue.out\";; esac";
@@ -80,13 +80,14 @@ fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
     assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
 }
 
-/// Jobs of two hours on four T4, which are free, and of half an hour on four V100, which others have.
+/// Jobs of two hours on four T4s, which are free, and of half an hour on four V100s, which other users have.
 const LONG: &str = "jobs: [{name: train, samples_per_epoch: 360000, epochs: 10, global_batch: 100, model_size: 0MB,
   throughput: {t4: 125, v100: 500}, min_gpus: 4, max_gpus: 4, partition: [gpu], account: [bio, phys], command: [x]}]";
 
 #[test]
 fn what_is_submitted_asks_for_what_was_chosen() {
-    // Who has the V100 is about to reach its limit, and half an hour there is less than ten on the T4, whoever comes before.
+    // The job on the V100s is about to reach its limit, and half an hour there is less than ten on the T4, whatever job
+    // comes first.
     let since = (Local::now() - TimeDelta::seconds(570)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let mut queue = others("v1", "v100");
     queue = queue.replace("12:00:00", "00:10:00").replace("2026-11-22T10:00:00", &since);
@@ -166,7 +167,7 @@ fn a_job_of_several_requests_is_named_once() {
 
 #[test]
 fn what_was_foretold_is_kept_scored_and_corrects() {
-    // Whatever the day, who has the GPUs may have them for eleven more hours.
+    // Regardless of the day, the job on the GPUs may run for eleven more hours.
     let since = (chrono::Local::now() - chrono::TimeDelta::hours(1)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let queue =
         [others("v1", "v100"), others("t1", "t4")].map(|line| line.replace("2026-11-22T10:00:00", &since));
@@ -187,7 +188,7 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
     );
     let plain = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
     assert_eq!(plain["queues"][0]["corrected_by"], serde_json::Value::Null);
-    // Thirty others that all started at the far end of what was foretold.
+    // Thirty other jobs that all started at the far end of their estimates.
     let mut others = vec![entry.clone(); 30];
     let at = foretold["at"].as_f64().expect("a time");
     let last = foretold["starts"]

@@ -1,4 +1,5 @@
-//! Several Slurm jobs race for one training: of scripts that start at the same moment one goes on, whatever becomes of it.
+//! Several Slurm jobs race for one job: of scripts that start at the same time only one continues, even if it then
+//! fails.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::real_cluster::repository;
 
-/// Takes part in the race as job `$3`, and says so where it won; `$4` is what it does then.
+/// Takes part in the race as job `$3`, prints a message if it wins, and then runs `$4`.
 const ENTRY: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_claim=$2 hs_follows='' hs_report_dir_before='' hs_id=$3 hs_run=r7 hs_job=train
@@ -18,7 +19,7 @@ const ENTRY: &str = r#"
 
 const STARTS: u32 = 50;
 
-/// A folder with programs of Slurm that say what they were asked.
+/// A folder with programs of Slurm that record their arguments.
 fn folder(pending: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     program(folder.path(), "squeue", &format!("cat <<'END'\n{pending}END\n"));
@@ -40,7 +41,7 @@ fn entry(folder: &Path, id: u32, then: &str) -> Child {
     command.args([&id.to_string(), then]).env("PATH", path).stderr(Stdio::piped()).spawn().expect("bash")
 }
 
-/// Starts so many jobs at once, and returns how they ended and who won.
+/// Starts this number of jobs at once; returns how they ended and which one won.
 fn race(folder: &Path, then: &str) -> (Vec<Output>, String) {
     let entries: Vec<Child> = (1..=STARTS).map(|id| entry(folder, id, then)).collect();
     fs::write(folder.join("claim.go"), "").expect("written");
@@ -48,7 +49,7 @@ fn race(folder: &Path, then: &str) -> (Vec<Output>, String) {
     (outputs, fs::read_to_string(folder.join("claim.won")).expect("a winner"))
 }
 
-/// Returns who has the claim.
+/// Returns the job that has the claim.
 fn claim(folder: &Path) -> Option<String> {
     let link = fs::read_link(folder.join("claim")).ok()?;
     link.to_str().map(str::to_owned)
@@ -81,7 +82,7 @@ fn a_request_wins_although_the_first_one_of_its_race_never_made_its_report_direc
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let link = fs::read_link(reports.join("train:claim")).expect("a claim");
     assert_eq!(link.to_str(), Some("9"));
-    // Reports are their owner's alone.
+    // Only the owner can read reports.
     assert_eq!(fs::metadata(reports).expect("a folder").permissions().mode() & 0o777, 0o700);
 }
 
@@ -116,7 +117,7 @@ fn the_winner_takes_the_others_of_its_race_out_of_the_queue_and_no_one_else() {
     assert_eq!(cancelled, "--state=PENDING 8\n--state=PENDING 9\n");
 }
 
-/// Goes on after job 7, a piece of the same training, and says so; `$2` is a folder.
+/// Continues after job 7, a piece of the same chain, and prints a message; `$2` is a folder.
 const NEXT_PIECE: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_claim=$2/claim hs_follows=7 hs_report_dir_before=$2 hs_report_dir=$2/own hs_id=8 hs_stopping=0 hs_hostfile=''
@@ -125,7 +126,8 @@ const NEXT_PIECE: &str = r#"
   echo "goes on"
 "#;
 
-/// Returns what the next piece says where job 7 left this word and Slurm shows these states of it, with whom the claim has.
+/// Returns the output of the next piece if job 7 recorded this status and Slurm shows these states of it, and the job
+/// that has the claim.
 fn after_a_piece(word: &str, shown: &str, accounted: &str) -> (String, Option<String>) {
     let folder = folder("");
     program(
@@ -155,17 +157,17 @@ fn the_piece_after_one_that_somebody_cancelled_leaves_and_the_job_stays_with_tha
         ("7 143\n", "", "CANCELLED by 1000", &leaves),
         ("7 143\n", "", "TIMEOUT", &goes_on),
         ("7 143\n", "", "", &goes_on),
-        // It had no time for a word.
+        // It had no time to record a status.
         ("", "CANCELLED", "", &leaves),
         ("", "NODE_FAIL", "", &goes_on),
-        // It has saved, whatever became of it then.
+        // It has saved, regardless of its end.
         ("7 85\n", "CANCELLED", "", &goes_on),
     ] {
         assert_eq!(&after_a_piece(word, shown, accounted), expected, "{word:?} {shown:?} {accounted:?}");
     }
 }
 
-/// Returns how the next piece ends where `squeue` does this, and what it says; its patience is over after seconds.
+/// Returns how the next piece ends with this `squeue`, and its output; it waits only for seconds.
 fn beside(squeue: &str) -> (Option<i32>, String) {
     let folder = folder("");
     program(folder.path(), "squeue", squeue);
@@ -183,7 +185,7 @@ fn a_piece_is_over_where_slurm_shows_the_next_one_without_it() {
     let waits = (Some(1), String::new());
     assert_eq!(beside("echo 8"), goes_on);
     assert_eq!(beside("echo 8+0; echo 8+1; echo 17"), goes_on);
-    // An empty answer is none.
+    // An empty answer does not count.
     assert_eq!(beside("true"), waits);
     assert_eq!(beside("echo 17"), waits);
     assert_eq!(beside("echo 7; echo 8"), waits);

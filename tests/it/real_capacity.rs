@@ -1,10 +1,10 @@
-//! Free capacity: what other jobs hold, what is drained, and what a partition allows.
+//! Free capacity: GPUs of other jobs, drained nodes, and limits of a partition.
 
 use serde_json::{Value, json};
 
 use crate::real_user::{TestUser, job, user, wait_for};
 
-/// Plans one job that takes all it can get, and returns the GPUs on offer by node and the plan's notes.
+/// Plans one job that takes all available GPUs; returns the offered GPUs by node, and the notes of the plan.
 fn offered(user: &TestUser<'_>, arguments: &[&str]) -> (Vec<(String, Value)>, String) {
     let plan = user.plan(&[&["jobs.yaml"], arguments].concat());
     let node = |node: &Value| (node["name"].as_str().expect("a name").to_owned(), node["gpus"].clone());
@@ -16,7 +16,7 @@ fn gpus(name: &str, gpu_type: &str, count: u32) -> (String, Value) {
     (name.to_owned(), json!([{"type": gpu_type, "count": count}]))
 }
 
-/// Starts a job that is none of hsched's and waits until it holds what it asks for.
+/// Starts a job without hsched and waits until it has its GPUs.
 fn hold(user: &TestUser<'_>, options: &[&str]) -> String {
     let common = ["--parsable", "-p", "lab", "-o", "/dev/null", "--wrap", "sleep 100"];
     let id = user.ask("sbatch", &[&common, options].concat()).trim().to_owned();
@@ -49,7 +49,8 @@ fn what_others_hold_and_what_is_drained_is_not_planned_on() {
     let up = offered(&user, &["--capacity", "up"]).0;
     assert_eq!(up, [gpus("x1", "v100", 2), gpus("x3", "t4", 2)]);
 
-    // What a job of the plan holds, it would give back. Its thousand epochs do not fit the partition.
+    // GPUs of a job of the plan count as free, because it would release them. Its thousand epochs do not fit the
+    // partition.
     let id = user.submit(&["jobs.yaml"])["long"].clone();
     assert_eq!(user.field(&id, "TimeLimit"), ["00:04:00"]);
     user.running(&id);

@@ -1,4 +1,4 @@
-//! The fast clock of `dev-cluster --speed`: a program that dies with its lock stops nobody.
+//! The fast clock of `dev-cluster --speed`: a program that dies with its lock does not block others.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::real_cluster::{repository, start_fast};
 use crate::real_user::{Done, TestUser, wait_for};
 
-/// Takes the lock of the clock and goes away with it by a signal.
+/// Takes the lock of the clock and is killed with it.
 const THIEF: &str = "\
 import ctypes, os, sys
 lib = ctypes.CDLL(None)

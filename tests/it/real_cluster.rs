@@ -1,4 +1,4 @@
-//! A real Slurm for the tests of this process: started on first use, gone when the process is.
+//! A real Slurm for the tests of this process: started on first use, and removed with the process.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 /// A cluster of `slurm/dev-cluster`.
 pub struct Cluster {
-    /// Directory that goes with the cluster; tests put their own files below it.
+    /// Directory that is removed with the cluster; tests put their own files below it.
     root: PathBuf,
-    /// The janitor reads from the other end, and stops the cluster when it is closed: also when this
-    /// process is killed, which runs no destructor.
+    /// The janitor reads from the other end, and stops the cluster when it is closed, even if this process is killed
+    /// without running destructors.
     _alive: ChildStdin,
 }
 
@@ -26,8 +26,8 @@ const WISH: &str = "HSCHED_TEST_SLURM";
 /// The variable that names the version of Slurm, for `dev-cluster --slurm`.
 const VERSION: &str = "HSCHED_TEST_SLURM_VERSION";
 
-/// Slurm's timeouts (for nodes, messages and connections, in seconds) where a test loses no node: however busy this machine
-/// is, none is taken for dead.
+/// Slurm's timeouts (for nodes, messages and connections, in seconds) for tests that lose no node: no node counts as
+/// dead, however busy this machine is.
 pub const STEADY: &str = "300/60/20";
 
 /// Stops the cluster and removes its files, once its input ends.
@@ -36,12 +36,12 @@ const JANITOR: &str = r#"cat; "$1" down --dir "$2/cluster"; rm -rf "$2""#;
 static SHARED: LazyLock<Result<Cluster, String>> =
     LazyLock::new(|| Cluster::start(&repository().join("tests/it/real.nodes"), STEADY, &[]));
 
-/// Returns the cluster of `real.nodes` that all tests share; `None`, and says so, where there can be none.
+/// Returns the cluster of `real.nodes` that all tests share; `None`, with a message, if it cannot exist.
 pub fn shared() -> Option<&'static Cluster> {
     started(&SHARED)
 }
 
-/// Returns a cluster that tests share; `None`, and says so for each of them, where it could not be started.
+/// Returns a cluster that tests share; `None`, with a message for each test, if it could not be started.
 pub fn started(cluster: &'static Result<Cluster, String>) -> Option<&'static Cluster> {
     cluster.as_ref().map_err(|why| skip(why)).ok()
 }
@@ -71,16 +71,16 @@ pub fn start_fast(nodes: &Path) -> Option<Cluster> {
     Cluster::start(nodes, "", &["--speed", "120"]).map_err(|why| skip(&why)).ok()
 }
 
-/// Says that this test is skipped, or fails it where that was asked for.
+/// Prints that this test is skipped, or fails it if a variable requires the cluster.
 fn skip(why: &str) {
     assert!(std::env::var_os(WISH).is_none_or(|wish| wish != "require"), "no Slurm: {why}");
     let test = std::thread::current().name().unwrap_or("test").to_owned();
-    // Not by eprintln!, which the test harness keeps for itself.
+    // Not with eprintln!, which the test harness captures.
     let line = format!("skipped: {test}: no Slurm ({why}); {WISH}=require makes this a failure\n");
     io::stderr().write_all(line.as_bytes()).expect("stderr");
 }
 
-/// Returns the version of Slurm that is asked for, unless it is that of the system.
+/// Returns the requested version of Slurm, unless it is that of the system.
 pub fn version() -> Option<String> {
     std::env::var(VERSION).ok()
 }
@@ -92,7 +92,7 @@ pub fn repository() -> &'static Path {
 
 impl Cluster {
     fn start(nodes: &Path, timeouts: &str, options: &[&str]) -> Result<Self, String> {
-        // Short, for the sake of Unix sockets.
+        // Short, because paths of Unix sockets are limited.
         let short = Path::new("/tmp");
         let mut folder = tempfile::Builder::new();
         folder.prefix("hsched-it-");
@@ -152,14 +152,14 @@ impl Cluster {
         fs::read_to_string(self.directory().join(format!("log/slurmd-{name}.log"))).unwrap_or_default()
     }
 
-    /// Returns a new directory that goes with the cluster.
+    /// Returns a new directory that is removed with the cluster.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.root.join(name);
         fs::create_dir(&folder).expect("a new directory");
         folder
     }
 
-    /// Returns what to search for programs: first Slurm's of the version that the cluster has, where it is not the system's.
+    /// Returns the search path: first the programs of the cluster's version of Slurm, unless that is the system's.
     pub fn path(&self) -> OsString {
         let path = std::env::var_os("PATH").expect("a PATH");
         let programs = self.directory().join("bin");

@@ -1,5 +1,5 @@
-//! Predictions and early stops on learning curves of small models (`tests/curves/make_curves.py`), and on others that came
-//! after all was chosen (`make_fresh.py`); and on curves with plateaus (`make_plateaus.py`).
+//! Predictions and early stops on learning curves of small models (`tests/curves/make_curves.py`), and on others that
+//! were made after all parameters were chosen (`make_fresh.py`); and on curves with plateaus (`make_plateaus.py`).
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ impl Curve {
         (1..).zip(&self.values).map(|(epoch, &value)| CurvePoint { epoch, value }).collect()
     }
 
-    /// Returns whether the training came to its last epoch; some diverge until there are no numbers for it.
+    /// Returns whether the training reached its last epoch; some diverge beyond the range of numbers.
     fn is_whole(&self) -> bool {
         self.values.len() as u64 == self.epochs
     }
@@ -58,7 +58,8 @@ impl Curve {
         }
     }
 
-    /// Returns after how many epochs it stops. Its owner knows when the learning rate falls, and lets it train until then.
+    /// Returns after how many epochs it stops. The user knows when the learning rate falls, and lets it train until
+    /// then.
     fn stops(&self, rule: StopRule, target: Option<f64>) -> Option<usize> {
         let not_before = self.steps.last().copied().unwrap_or(0);
         let stop = Stop { rule, not_before, give_up: true, ..Stop::default() };
@@ -75,12 +76,12 @@ fn curves() -> Vec<Curve> {
     read(include_str!("../curves/real.jsonl"))
 }
 
-/// Those of other models on other data, which nothing was chosen on.
+/// Those of other models on other data, on which no parameter was chosen.
 fn fresh() -> Vec<Curve> {
     read(include_str!("../curves/fresh.jsonl"))
 }
 
-/// Those with plateaus, mostly at constant rates: those to choose on, and those to measure on.
+/// Those with plateaus, mostly at constant rates: one set to choose parameters, and one to measure.
 fn plateaus() -> [Vec<Curve>; 2] {
     let (chosen, measured) =
         read(include_str!("../curves/plateaus.jsonl")).into_iter().partition(|curve| curve.data == "choose");
@@ -190,7 +191,7 @@ fn given_up(curves: &[Curve]) -> (usize, usize) {
     for curve in curves.iter().filter(|curve| curve.is_whole()) {
         let last = curve.values[curve.values.len() - 1];
         let (first, way) = (curve.values[0], last - curve.values[0]);
-        // From what is reached soon to what never is.
+        // From targets that are reached soon to unreachable ones.
         for part in [0.8, 0.95, 1.05, 1.2] {
             let target = first + way * part;
             let reached = |values: &[f64]| values.iter().any(|&value| !curve.is_better(target, value));
@@ -203,7 +204,7 @@ fn given_up(curves: &[Curve]) -> (usize, usize) {
                 continue;
             }
             given_up += 1;
-            // Given up is what the last epoch would have had.
+            // It gave up a target that the last epoch would have reached.
             wrong += usize::from(!curve.is_better(target, last));
             found += usize::from(!reached(&curve.values));
         }

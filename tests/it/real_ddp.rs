@@ -1,4 +1,4 @@
-//! The example of a real training, as a heterogeneous job: its shares, reports, stop and resumption.
+//! The example of a real training program, as a heterogeneous job: its shares, reports, stop and resumption.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -158,7 +158,8 @@ fn number(line: &Value, key: &str) -> f64 {
     line[key].as_f64().expect("a number")
 }
 
-/// Checks that the helper's folder comes after the user's own modules, and that the second run knew what was done.
+/// Checks that the helper's folder comes after the user's own modules, and that the second run knew the finished
+/// epochs.
 fn check_surroundings(user: &TestUser<'_>, run: &str, done: usize) {
     assert!(fs::exists(user.folder.join(run).join("hsched_ddp/__init__.py")).expect("the run's folder"));
     let saw = user.read("saw-0");

@@ -1,4 +1,5 @@
-//! The loop over a real training: speeds are learnt from the ranks' reports, and the ranks get right shares while they run.
+//! The loop with a real training program: hsched learns speeds from the ranks' reports, and the ranks get correct
+//! shares while they run.
 
 use std::fs;
 
@@ -12,8 +13,8 @@ use crate::real_user::{Done, TestUser};
 const NODES: &str = "partition gpu default default_time=30\n\
     v1 cpus=4 memory=8000 gpus=v100:2\nt1 cpus=4 memory=8000 gpus=t4:2\n";
 
-/// What a sample takes on a V100, in milliseconds, and how many times as long on a T4. The sleep is nearly all of a
-/// step, so that a busy machine does not count.
+/// Time of a sample on a V100 in milliseconds, and its multiple on a T4. Almost all of a step is sleep,
+/// so that a busy machine has little effect.
 const SAMPLE_MS: f64 = 20.0;
 const SLOWER: f64 = 3.0;
 
@@ -26,7 +27,7 @@ fn limit() -> f64 {
     2.0 * rate + 2.0 * rate / SLOWER
 }
 
-/// Returns the job file: it takes both types for equally fast, so that the first shares are equal.
+/// Returns the job file: it states equal speeds for both types, so that the first shares are equal.
 fn jobs(python: &str) -> String {
     let program = repository().join("examples/ddp/train.py").display().to_string();
     let (samples, sample, slow) = (SAMPLES.to_string(), SAMPLE_MS.to_string(), format!("t4={SLOWER}"));
@@ -96,7 +97,7 @@ fn runs(user: &TestUser<'_>) -> Vec<Vec<Vec<Value>>> {
     };
     let mut runs: Vec<Vec<Vec<Value>>> =
         reports.map(|folder| (0..4).map(|number| rank(&folder, number)).collect()).collect();
-    // One that was stopped again before its first epoch was done says nothing.
+    // A run that was stopped again before its first epoch ended has no reports.
     runs.retain(|run| run.iter().all(|rank| !rank.is_empty()));
     runs.sort_by_key(|run| run[0][0]["epoch"].as_u64());
     runs
@@ -120,7 +121,7 @@ fn epoch_time(run: &[Vec<Value>], wanted: u64) -> f64 {
     lengths[lengths.len() / 2]
 }
 
-/// Checks that what was learnt of both types is within 5 % of the truth, at the batches of the end.
+/// Checks that the learnt speeds of both types are within 5 % of the truth, at the final batches.
 fn check_speeds(user: &TestUser<'_>) {
     let done = user.hsched(&["cache", "show", "ddp", "--format", "json"]);
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");

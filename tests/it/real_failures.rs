@@ -1,4 +1,4 @@
-//! What goes wrong: ranks that crash, an sbatch that says no, a controller that says nothing.
+//! Failures: ranks that crash, an sbatch that refuses, a controller that does not answer.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::start;
 use crate::real_user::{Done, TestUser, job, user, wait_for, wait_within};
 
-/// Runs ranks of which one fails at once and the others would run for ever.
+/// Runs ranks, one of which fails at once while the others would run forever.
 fn check_crash(user: &TestUser<'_>, name: &str, command: &Value, exit: &str, message: &str) {
     let mut job = job(name, 4, "");
     job["command"] = command.clone();
@@ -103,7 +103,7 @@ fn a_silent_controller_is_told_and_nothing_is_lost() {
         jobs_named(&user, "after").iter().all(|job| job.contains("COMPLETED")).then_some(())
     });
 
-    // The controller falls silent when sbatch is about to speak to it: who knows what it heard.
+    // The controller stops answering when sbatch is about to contact it, so the outcome is unknown.
     let bin = user.folder.join("bin");
     fs::create_dir(&bin).expect("a folder");
     let sbatch = user.ask("sh", &["-c", "command -v sbatch"]);
@@ -118,7 +118,8 @@ fn a_silent_controller_is_told_and_nothing_is_lost() {
     signal(&controller, Signal::SIGCONT);
     let heard = wait_within(Duration::from_secs(2), || (jobs_named(&user, "before").len() > 1).then_some(()));
     let again: Done = user.hsched(&["submit", "plan.json", "-j", "before", "--run-id", "fourth"]);
-    // Never twice: refused when it was heard, unless it is over already; and as long as nobody can know.
+    // Never twice: refused if the request arrived, unless the job has already ended, and as long as the outcome is
+    // unknown.
     if heard.is_some() {
         assert!(
             again.code == Some(1) || jobs_named(&user, "before").len() == 3,

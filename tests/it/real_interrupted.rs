@@ -1,4 +1,4 @@
-//! Jobs on a real Slurm that are asked to stop before they are done, and whose commands return 0 all the same.
+//! Jobs on a real Slurm that are asked to stop before they are done, and whose commands return 0 anyway.
 
 use serde_json::Value;
 

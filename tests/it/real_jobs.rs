@@ -1,4 +1,4 @@
-//! Jobs of a real Slurm as their owner follows them: reports from inside, status, cancelling, adding again.
+//! Jobs of a real Slurm from the user's view: reports from inside, status, cancelling, adding again.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     let run = fs::read_dir(user.folder.join("state/runs")).expect("runs").next().expect("one").expect("one");
     let modes = ["", "report", "report/owner"].map(|folder| mode(&run.path().join(folder)));
     assert_eq!(modes, [0o700; 3]);
-    // What is the user's own is made as everywhere.
+    // The user's own files are created as everywhere.
     fs::create_dir(user.folder.join("own")).expect("a folder");
     assert_eq!(mode(&user.folder.join("checkpoints/owner")), mode(&user.folder.join("own")));
     user.running(&id);

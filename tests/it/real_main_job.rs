@@ -1,4 +1,4 @@
-//! The main job: three trainings over five nodes, from the inventory to the last epoch.
+//! The main use: three jobs on five nodes, from the inventory to the last epoch.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,9 +41,9 @@ fn three_jobs_run_as_planned() {
         user.running(id);
     }
     check_tags(&user, &ids);
-    // Only these three jobs are in this partition, so that what they were given is what is used.
+    // Only these three jobs are in this partition, so that the used GPUs are theirs.
     check_inventory(&user, |node, gpu_type| used_as_scontrol_shows(&user, node, gpu_type));
-    // Planned anew, the three would give back what they hold.
+    // In a new plan, the three would release their GPUs.
     let again = user.plan(&["jobs.yaml"]);
     assert_eq!(again["nodes"], plan["nodes"], "{:#}", again["notes"]);
 
@@ -110,7 +110,7 @@ fn used_as_scontrol_shows(user: &TestUser<'_>, node: &str, gpu_type: &str) -> u6
     rest.split('(').next().expect("a number").parse().expect("a number")
 }
 
-/// Checks that the queue tells of each component which run it is.
+/// Checks that the queue shows the run of each component.
 fn check_tags(user: &TestUser<'_>, ids: &BTreeMap<String, String>) {
     let text = user.ask("squeue", &["-h", "-p", "gpu", "-O", "HetJobID:|,JobID:|,Comment:|"]);
     for line in text.lines() {

@@ -37,7 +37,7 @@ fn add(user: &TestUser<'_>, jobs: &[Value]) {
     assert_eq!(added.code, Some(0), "{}", added.stderr);
 }
 
-/// Watches until all jobs have ended; returns what it said.
+/// Watches until all jobs have ended; returns its output.
 fn watch(user: &TestUser<'_>) -> String {
     let watched = user.hsched(&["watch", "--interval", "1s", "--set", "retry_delay=1s"]);
     assert_eq!(watched.code, Some(0), "{}{}", watched.stdout, watched.stderr);
@@ -54,7 +54,7 @@ fn runs(status: &Value, name: &str) -> Vec<Value> {
     job.expect("the job")["runs"].as_array().expect("runs").clone()
 }
 
-/// A `watch` at work, ended with the test.
+/// A running `watch`, which ends with the test.
 struct Watch(Child);
 
 impl Drop for Watch {

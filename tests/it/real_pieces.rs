@@ -1,4 +1,5 @@
-//! `hsched submit SCRIPT --pieces` on a real Slurm: a script that knows nothing of hsched trains to its end once, whatever cuts it.
+//! `hsched submit SCRIPT --pieces` on a real Slurm: a script that does not use hsched trains to its end exactly once,
+//! whatever interrupts it.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use nix::unistd::Pid;
 
 use crate::real_user::{TestUser, user, wait_within};
 
-/// Saves every second, which stands for a minute, and handles no signal.
+/// Saves every second, which represents a minute, and handles no signal.
 const TRAIN: &str = r#"
 import os, pathlib, time
 saved = pathlib.Path("last.ckpt")
@@ -26,7 +27,7 @@ const SCRIPT: &str = "#!/bin/bash\n#SBATCH --gres=gpu:v100:1\n#SBATCH --output=o
 /// The longest wait for a piece: its limit is a minute.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Returns the starts that were seen: job, step and process.
+/// Returns the observed starts: job, step and process.
 fn starts(user: &TestUser) -> Vec<[i32; 3]> {
     let text = user.read("starts");
     let start = |line: &str| {
@@ -53,7 +54,7 @@ fn a_script_that_saves_ends_once_through_three_limits_and_two_kills() {
     user.write("train.py", TRAIN);
     user.write("train.sh", SCRIPT);
     user.submit(&["train.sh", "--pieces", "1m"]);
-    // Of the second piece the training is killed, of the fourth all that runs.
+    // In the second piece, the training is killed, and in the fourth, all processes.
     let [_, _, training] = saved(&user, 2);
     kill(Pid::from_raw(training), Signal::SIGKILL).expect("a process");
     saved(&user, 4);
@@ -67,7 +68,7 @@ fn a_script_that_saves_ends_once_through_three_limits_and_two_kills() {
     let starts = starts(&user);
     assert_eq!(user.read("ends").lines().count(), 1, "{starts:?}");
     assert_eq!(user.read("last.ckpt"), "100");
-    // Each piece is another job and goes on after what was saved.
+    // Each piece is another job and resumes after the last saved step.
     assert!(starts.windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] < pair[1][1]), "{starts:?}");
     let folder = std::fs::read_dir(user.folder.join("state/pieces")).expect("a folder").next().expect("one");
     let ends = std::fs::read_to_string(folder.expect("an entry").path().join("report/ends")).expect("ends");

@@ -29,23 +29,23 @@ struct Pool<'a> {
     /// The state directory.
     state: PathBuf,
     allocations: usize,
-    /// When each Slurm job was first seen to run, and again after each requeue.
+    /// When each Slurm job was first observed running, and again after each requeue.
     began: RefCell<BTreeMap<String, Vec<f64>>>,
-    /// Those that have begun, and were not seen to be pending since.
+    /// Those that have started and have not been observed pending since.
     running: RefCell<BTreeSet<String>>,
 }
 
-/// Something that happened to a Slurm job: its number, and when.
+/// An event of a Slurm job: its number and time.
 type Cut = (String, f64);
 
-/// How long a script may take to leave word of its end, in seconds.
+/// How long a script may take to record its end, in seconds.
 const TO_LEAVE_WORD: f64 = 1.0;
 
-/// The longest that a run may wait while a slot is free, in seconds.
+/// Maximum wait of a run while a slot is free, in seconds.
 const LONGEST_WAIT: f64 = 10.0;
 
 impl<'a> Pool<'a> {
-    /// Submits so many runs of some seconds each.
+    /// Submits this number of runs of some seconds each.
     fn submit(user: TestUser<'a>, runs: u32, seconds: f64, options: &[&str]) -> Self {
         let values: Vec<String> = (1..=runs).map(|run| run.to_string()).collect();
         user.write(
@@ -85,7 +85,7 @@ impl<'a> Pool<'a> {
         (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
     }
 
-    /// Returns how often a run was asked to save before it had ended, as its scripts say.
+    /// Returns how often a run was asked to save before it had ended, from the records of its scripts.
     fn interruptions(&self, run: u32) -> usize {
         let runs = self.state.join("runs");
         let ends = |folder: fs::DirEntry| {
@@ -95,8 +95,9 @@ impl<'a> Pool<'a> {
         folders.map(ends).map(|ends| ends.matches(" interrupted").count()).sum()
     }
 
-    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the second before an allocation was
-    /// killed, before its script could say so, may have been repeated; so may what ended in the moment in which it was asked to save.
+    /// Checks that each run ended once and that no two executions of one overlapped. A run that ended in the second
+    /// before its allocation was killed, before its script could record that, may have been repeated; so may a run that
+    /// ended just when it was asked to save.
     fn check(&self, kills: &[f64]) {
         for run in 1..=self.runs {
             let mut log = self.log(run);
@@ -147,8 +148,9 @@ impl<'a> Pool<'a> {
 
     /// Returns the longest time for which a slot was free while runs waited, when it began and in which Slurm job, with the number of slots
     /// that were filled: the k-th slot that
-    /// becomes free in a Slurm job is that of its k-th start. `slots` and `life` are those of each Slurm job; nothing is said of what comes
-    /// after the last run has begun, or after a Slurm job takes no more runs, as it is about to end.
+    /// becomes free in a Slurm job is that of its k-th start. `slots` and `life` are those of each Slurm job. The time
+    /// after the start of the last run does not count, nor does the time in which a Slurm job takes no more runs
+    /// because it is about to end.
     fn longest_wait(&self, slots: usize, life: f64, cuts: &[Cut]) -> (f64, Cut, usize) {
         let logs: Vec<_> = (1..=self.runs).map(|run| self.log(run)).collect();
         let first = |log: &Vec<(String, String, f64)>| log.first().map(|(.., at)| *at);
@@ -204,7 +206,7 @@ impl<'a> Pool<'a> {
         texts.concat()
     }
 
-    /// Kills the leader; returns its Slurm job and when.
+    /// Kills the leader; returns its Slurm job and the time.
     fn kill_leader(&self) -> Cut {
         let pid: i32 =
             wait_for("a leader", || fs::read_to_string(self.state.join("lock")).ok()?.trim().parse().ok());

@@ -1,4 +1,4 @@
-//! `hsched probe` on a real Slurm: what it learns, what it leaves alone, and Ctrl-C.
+//! `hsched probe` on a real Slurm: its measurements, the files that it does not touch, and Ctrl-C.
 
 use std::fs;
 use std::process::Stdio;
@@ -21,7 +21,7 @@ static CLUSTER: LazyLock<Result<Cluster, String>> = LazyLock::new(|| {
     try_start(&nodes, STEADY)
 });
 
-/// Returns the cluster that the tests here share; `None`, and each says so, where there can be none.
+/// Returns the cluster that the tests here share; `None`, with a message from each test, if it cannot exist.
 fn cluster() -> Option<&'static Cluster> {
     started(&CLUSTER)
 }
@@ -38,14 +38,14 @@ fn write(user: &TestUser<'_>, job: &Value) {
     user.write("jobs.yaml", &json!({ "jobs": [job] }).to_string());
 }
 
-/// Returns fixed part and part for each sample of a step, as the cache knows them.
+/// Returns the fixed time and the time per sample of a step from the cache.
 fn known(user: &TestUser<'_>, gpu_type: &str) -> (f64, f64) {
     let done = user.hsched(&["cache", "show", "--format", "json"]);
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
     let speeds = shown["speeds"].as_array().expect("speeds");
     let speed = speeds.iter().find(|speed| speed["gpu_type"] == gpu_type).expect("a speed");
     assert_eq!((&speed["source"], &speed["batches"]), (&json!("probe"), &json!(2)), "{speed:#}");
-    // Where noise hides the fixed part, the speed is a plain rate.
+    // If noise hides the fixed time, the speed is a plain rate.
     match speed["samples_per_s"].as_f64() {
         Some(rate) => (0.0, rate.recip()),
         None => (speed["alpha_s"].as_f64().expect("a number"), speed["beta_s"].as_f64().expect("a number")),
@@ -105,7 +105,7 @@ fn the_helpers_trial_steps_show_both_sizes_in_one_run() {
     assert!(!done.stderr.contains("-15"), "one size is enough: {}", done.stderr);
     for (gpu_type, step) in [("v100", 0.6), ("t4", 1.2)] {
         let (alpha, beta) = known(&user, gpu_type);
-        // What else the machine does makes real training steps longer.
+        // Other load on the machine makes real training steps longer.
         assert!(is_near(alpha + 60.0 * beta, step, 0.15), "{gpu_type}: {alpha} {beta}");
     }
     check_traces(&user);

@@ -1,4 +1,5 @@
-//! `watch --queue` on a real Slurm: a pending job is changed in place and takes the shares for what it got, also where hsched is killed.
+//! `watch --queue` on a real Slurm: a pending job is changed in place and uses the shares for its actual GPUs, even if
+//! hsched is killed.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,7 @@ fn other(user: &TestUser<'_>, file: &str) -> String {
     user.ask("sbatch", &words).trim().to_owned()
 }
 
-/// Puts a program before Slurm's: it does what that does, and kills hsched before it hears the answer.
+/// Replaces a program of Slurm by one that calls it and then kills hsched before the answer arrives.
 fn killer(user: &TestUser<'_>) -> String {
     use std::os::unix::fs::PermissionsExt;
     let folder = user.folder.join("killer");
@@ -43,7 +44,7 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     let others = [other(&user, "first"), other(&user, "second")];
     let running = || user.ask("squeue", &["-h", "-t", "R", "-o", "%i"]).lines().count() == 2;
     wait_for("the others", || running().then_some(()));
-    // Eight hours on one GPU, as far as anybody knows.
+    // Eight hours on one GPU, as far as known.
     let job = json!({
         "name": "train", "samples_per_epoch": 28800, "epochs": 1, "global_batch": 120, "model_size": 0,
         "throughput": {"v100": 1}, "max_gpus": 4, "retries": 0,
@@ -80,7 +81,7 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     assert_eq!(asks(), "PENDING gres:gpu:v100:4 2:30:00");
     let killed = user.hsched_with(&[("PATH", &path)], &["watch", "--queue", "--once"]);
     assert_eq!(killed.code, None, "{}{}", killed.stdout, killed.stderr);
-    // Slurm has heard it and starts the job; the state still says that it is meant.
+    // Slurm has received it and starts the job; the state still contains only the intent.
     wait_for("its end", || asks().is_empty().then_some(()));
     let mut trained: Vec<String> = user.read("trained").lines().map(str::to_owned).collect();
     trained.sort();

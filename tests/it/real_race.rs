@@ -1,4 +1,5 @@
-//! `submit --race` on a real Slurm: of several requests that start in the same second one trains, also where it dies at once.
+//! `submit --race` on a real Slurm: of several requests that start in the same second, only one trains, even if it dies
+//! at once.
 
 use std::path::Path;
 

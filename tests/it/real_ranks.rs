@@ -1,4 +1,4 @@
-//! Which rank is where, whatever the environment and the site do to the order of tasks.
+//! The positions of ranks, regardless of the effects of the environment and the site on the order of tasks.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::real_user::{Done, PROBE, TestUser, check_ranks, job, user};
 
-/// Variables that change what sbatch and srun do, as somebody might have them in a shell profile.
+/// Variables that change the behaviour of sbatch and srun, as users may have them in a shell profile.
 const HOSTILE: [(&str, &str); 8] = [
     ("SLURM_DISTRIBUTION", "cyclic"),
     ("SLURM_EXPORT_ENV", "NONE"),
@@ -81,7 +81,7 @@ fn two_nodes_of_a_component_follow_each_other_whatever_the_users_variables_say()
     let probes = user.probes("probe");
     check_ranks(&plan["jobs"][0], &probes);
     check_devices(&probes);
-    // Not pinned, it may be on other nodes of the kind.
+    // Without --pin, it may be on other nodes of the same kind.
     let nodes = nodes(&probes);
     assert!(nodes[0] == nodes[1] && nodes[1] < nodes[2] && nodes[2] == nodes[3], "{nodes:?}");
 }
@@ -137,7 +137,7 @@ fn with_more_gpus_than_ranks_each_rank_still_has_a_device_of_its_type() {
     let mut job = probe("whole", 3);
     job["throughput"] = json!({"v100": 100, "t4": 300});
     let plan = user.plan_over(&["m2 {v100: 2, t4: 2}"], &[job]);
-    // Some sites give out whole nodes only, whatever a job asks for.
+    // Some sites allocate only whole nodes, regardless of the request.
     let script = user.hsched(&["submit", "plan.json", "--dry-run"]);
     assert_eq!(script.code, Some(0), "{}", script.stderr);
     user.write("whole.sh", &script.stdout);
@@ -155,7 +155,7 @@ fn a_job_of_one_type_leaves_mixed_nodes_to_others() {
     let Some(user) = user("kind", "mech") else { return };
     let plan = user.plan_over(&["b1 {v100: 2}", "m2 {v100: 2, t4: 2}"], &[typed("kind", 2)]);
     assert_eq!(plan["jobs"][0]["ranks"][0]["node"], "b1", "the node that it fills");
-    // Left alone, Slurm would rather take the mixed node than one of which something is in use.
+    // By itself, Slurm would choose the mixed node rather than a partly used one.
     let hold = ["--parsable", "-p", "mech", "-o", "/dev/null", "--gres=gpu:v100:1", "--wrap", "sleep 30"];
     let held: Vec<String> =
         ["b1", "b2"].map(|node| user.ask("sbatch", &[&hold[..], &["-w", node]].concat())).to_vec();

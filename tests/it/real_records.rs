@@ -1,4 +1,5 @@
-//! Ends of jobs as a real Slurm tells them, with accounting and without; what cannot hear; a node without power.
+//! Ends of jobs as a real Slurm reports them, with and without accounting; processes that ignore signals; a node
+//! without power.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::real_user::{TestUser, wait_for};
 const NODES: &str = "partition gpu default default_time=30\n\
     e1 cpus=4 memory=8000 gpus=v100:2\ne2 cpus=4 memory=8000 gpus=t4:2\n";
 
-/// A rank on each of two nodes; each leaves its process number behind.
+/// A rank on each of two nodes, which records its process id.
 const RANKS: &str = "#SBATCH -w e1\n#SBATCH hetjob\n#SBATCH -w e2\n\
     srun --het-group=0,1 bash -c 'echo $$ >part.$SLURM_PROCID; mv part.$SLURM_PROCID $SLURM_JOB_NAME.$SLURM_PROCID; \
     exec sleep 600' & ranks=$!\ntrap 'kill $ranks; exit 85' USR1\nwait\n";
@@ -25,7 +26,7 @@ const RANKS: &str = "#SBATCH -w e1\n#SBATCH hetjob\n#SBATCH -w e2\n\
 struct Bench<'a> {
     user: TestUser<'a>,
     system: System,
-    /// Returns what Slurm remembers of a job.
+    /// Returns Slurm's record of a job.
     recall: fn(&System, JobId) -> Vec<JobRecord>,
 }
 
@@ -114,7 +115,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     bench.check_end(stopped, 2, &SlurmState::Failed, Some(85));
     let cancelled = bench.submit("cancelled", &[], RANKS);
     bench.ranks("cancelled");
-    // As another's job that has the number of one that was ours.
+    // Like another user's job with the id of an old job of ours.
     assert_eq!(
         (bench.stop("other", cancelled), bench.cancel("other", cancelled)),
         (Reply::Done, Reply::Done)
@@ -128,7 +129,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     check_forecast(&bench, cluster);
 }
 
-/// What is said to jobs that are no more, or never were.
+/// Requests about jobs that no longer exist or never existed.
 fn check_unheard(bench: &Bench<'_>, ended: JobId) {
     let never = JobId(999_999);
     for (name, id) in [("completed", ended), ("never", never)] {
@@ -137,7 +138,7 @@ fn check_unheard(bench: &Bench<'_>, ended: JobId) {
     assert_eq!((bench.recall)(&bench.system, never), []);
 }
 
-/// A job that needs what another holds would start when that one's time is over, or its node is back.
+/// A job that needs the GPUs of another one would start at the time limit of that job, or when its node is back.
 fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
     let wanted = ["-w", "e1", "--gres=gpu:v100:2"];
     let holder = bench.submit("holder", &[&wanted[..], &["-t", "17"]].concat(), "sleep 600\n");
@@ -154,7 +155,7 @@ fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
     assert!(start < end, "{start}, {end}");
 }
 
-/// A zombie does not live: some first processes reap late.
+/// A zombie does not count as alive: some init processes reap late.
 fn is_alive(process: &str) -> bool {
     let status = fs::read_to_string(Path::new("/proc").join(process).join("status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))

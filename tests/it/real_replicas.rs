@@ -11,7 +11,7 @@ use crate::real_user::{Done, TestUser, job, user, wait_within};
 /// The longest wait for an epoch: several ranks import torch at once.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// Returns the Python with the newest torch that `tests/frameworks` installs; `None`, and says so, where there is none.
+/// Returns the Python with the newest torch that `tests/frameworks` installs; `None`, with a message, if there is none.
 fn newest_torch() -> Option<String> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
@@ -33,7 +33,7 @@ fn words(python: &str, kind: &str, more: &[&str]) -> Vec<String> {
     [python, &program, kind].iter().chain(more).map(|word| (*word).to_owned()).collect()
 }
 
-/// Runs the example on some nodes, on replicas of 2 V100 or of 1 T4, from the checkpoint that is there.
+/// Runs the example on some nodes, on replicas of 2 V100 or of 1 T4, from the existing checkpoint.
 ///
 /// `stop_after` is an epoch after which it is asked to stop. Returns the plan's replicas: GPUs and batch of each.
 fn part(
@@ -74,7 +74,7 @@ fn part(
     replicas.iter().map(|replica| (count(replica), replica["batch"].as_u64().expect("a batch"))).collect()
 }
 
-/// Returns what the ranks that report have reported, by rank.
+/// Returns the reports of the ranks that write any, by rank.
 fn reports(user: &TestUser<'_>, name: &str) -> Vec<Vec<Value>> {
     let folders: Vec<PathBuf> = user.runs().iter().map(|run| run.join("report").join(name)).collect();
     let rank = |rank: usize| -> Vec<Value> {
@@ -131,7 +131,7 @@ fn trains_and_moves(kind: &'static str, name: &'static str) {
     assert!((together / alone - 1.0).abs() < 1e-6, "weights {together}, by one process {alone}");
 }
 
-/// Returns the number that stands for all weights at the end.
+/// Returns the checksum of all weights at the end.
 fn weights(output: &str) -> f64 {
     let text = output.lines().find_map(|line| line.strip_prefix("weights ")).expect("the weights");
     text.parse().expect("a number")

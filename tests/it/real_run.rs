@@ -1,4 +1,4 @@
-//! `hsched run` in allocations of a real Slurm: ranks are steps, and jobs go from one allocation to the next.
+//! `hsched run` in allocations of a real Slurm: ranks are steps, and jobs continue in the next allocation.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ use crate::real_user::{TestUser, wait_for, wait_within};
 /// Two nodes with two GPUs of two types each.
 static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| try_start(nodes(2).path(), STEADY));
 
-/// Returns the file of so many nodes.
+/// Returns the file of this number of nodes.
 fn nodes(count: u32) -> tempfile::NamedTempFile {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     let text = format!(
@@ -28,11 +28,11 @@ fn nodes(count: u32) -> tempfile::NamedTempFile {
 
 /// Returns a cluster for one test alone that soon notices the loss of one of its three nodes.
 fn with_a_spare_node() -> Option<Cluster> {
-    // A node that is slow under load must not be taken for dead beside the one that is killed.
+    // A node that is slow under load must not count as dead, unlike the one that is killed.
     start(nodes(3).path(), "8/3/1")
 }
 
-/// Returns a user of a cluster with two nodes, who has the training.
+/// Returns a user of a cluster with two nodes who has the training program.
 fn user(name: &str) -> Option<TestUser<'static>> {
     Some(desk_at(started(&TWO)?, name))
 }
@@ -159,7 +159,7 @@ fn hsched_of(job: &str) -> Option<i32> {
     pids.into_iter().find(|pid| is_run(*pid))
 }
 
-/// Compute nodes of some sites may not call Slurm's commands: in a job of one node the environment says enough.
+/// At some sites, compute nodes may not call Slurm's commands; in a job of one node, the environment is sufficient.
 #[test]
 fn in_a_job_of_one_node_the_environment_is_answer_enough() {
     let Some(user) = user("mute") else { return };
@@ -204,8 +204,8 @@ const FOUR: [&str; 4] = ["one", "two", "three", "wide"];
 /// More than they can do before Slurm notices a loss.
 const EPOCHS: u32 = 60;
 
-/// Four trainings for both nodes: one on each node with its V100, one on a T4, and one that spans both. An epoch takes what
-/// the file `pace` says.
+/// Four jobs for both nodes: one on each node with its V100, one on a T4, and one that spans both. The file `pace`
+/// contains the time of an epoch.
 fn four(epochs: u32) -> String {
     let one = |(name, types, gpus): (&str, &str, u32)| {
         let more = format!("min_gpus: {gpus}, max_gpus: {gpus}, retries: 0");
@@ -221,7 +221,7 @@ fn four(epochs: u32) -> String {
 }
 
 impl<'a> Together<'a> {
-    /// Submits the four trainings, which do not end before [`Self::hurry`].
+    /// Submits the four jobs, which do not end before [`Self::hurry`].
     fn of_four(user: TestUser<'a>, more: &[&str]) -> Self {
         user.write("train.sh", &TRAIN.replace("sleep \"$PACE\"", "sleep \"$(<pace)\""));
         user.write("pace", "1");
@@ -245,7 +245,7 @@ impl<'a> Together<'a> {
         (ends.map(ToOwned::to_owned).collect(), job["failures"].as_u64().expect("a number"))
     }
 
-    /// Checks that trainings have done all their epochs once, and that no lost node cost a retry.
+    /// Checks that jobs have done all their epochs once, and that no lost node cost a retry.
     #[track_caller]
     fn are_done(&self, names: &[&str]) {
         for name in names {
@@ -264,7 +264,7 @@ impl<'a> Together<'a> {
         self.user.ask("squeue", &["--noheader", "--name=hsched-run", &format!("--format={format}")])
     }
 
-    /// Lets an allocation that Slurm has put back into its queue begin soon: Slurm would hold it back for two minutes.
+    /// Makes an allocation that Slurm has requeued start soon: Slurm would hold it back for two minutes.
     ///
     /// A late end of its first script must not be taken for that of its next one, so `first_node` must have told the controller.
     /// And a node does not start a job in the second in which it was told to end it, since it compares whole seconds.
@@ -285,7 +285,7 @@ impl<'a> Together<'a> {
     }
 }
 
-/// Slurm ends the allocation with its node and puts it back into the queue: the jobs go on where it starts again.
+/// Slurm ends the allocation with its node and requeues it: the jobs resume where it starts again.
 #[test]
 fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
     let Some(cluster) = with_a_spare_node() else { return };
@@ -298,8 +298,8 @@ fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
     assert!(run.ends("two").0.len() > 1, "it lost its node: {}", run.log());
 }
 
-/// Where the allocation outlives its node, those on the other node go on as if nothing had been; the others go there, too, or
-/// wait for another allocation.
+/// If the allocation survives the loss of its node, jobs on the other node continue undisturbed; the others resume
+/// there, too, or wait for another allocation.
 #[test]
 #[ignore = "takes two minutes: tests/long runs it"]
 fn an_allocation_that_keeps_its_other_nodes_goes_on_without_the_lost_one() {

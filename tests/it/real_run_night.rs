@@ -1,4 +1,4 @@
-//! Twelve jobs in allocations of a real Slurm, each too short for all of them, and the same story in the simulated world.
+//! Twelve jobs in allocations of a real Slurm, each too short for all jobs, and the same story in the simulated world.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ const CLUSTER: &str = "nodes: [{name: 'w[1-2]', gpus: {v100: 2, t4: 2}}]\n";
 const LONG: usize = 10;
 const EPOCHS: u64 = 45;
 
-/// Returns a job of the stand-in, which takes the time that the model says.
+/// Returns a job with the stand-in program, which takes the time predicted by the model.
 fn job(name: &str, epochs: u64, max_gpus: u32) -> Value {
     let program = repository().join("examples/stand-in/train.py");
     let speeds = "--speed v100=100 --speed t4=50 --samples-per-epoch 200";
@@ -55,7 +55,7 @@ fn first() -> Vec<Value> {
     jobs
 }
 
-/// What happened, line by line.
+/// The events, line by line.
 struct Journal(Vec<Value>);
 
 impl Journal {
@@ -97,7 +97,7 @@ impl Journal {
         counts
     }
 
-    /// Returns what the submissions that ended a job took beside their epochs, on average.
+    /// Returns the mean time of the final submissions in addition to their epochs.
     fn latency(&self) -> f64 {
         let around = |ended: &Value| {
             let is_same = |line: &&Value| line["run"] == ended["run"] && line["job"] == ended["job"];
@@ -112,7 +112,7 @@ impl Journal {
         all[all.len() / 2]
     }
 
-    /// Returns the moments between which nothing ran, because one allocation was over and the next had not begun.
+    /// Returns the periods in which no job ran, because one allocation had ended and the next had not started.
     fn gaps(&self) -> Vec<(f64, f64)> {
         let mut gaps: Vec<(f64, f64)> = Vec::new();
         for ended in self.of("event", "ended").filter(|line| line["end"] == "was interrupted") {
@@ -130,8 +130,8 @@ impl Journal {
 /// When each job ended, in seconds since the first was added.
 type Ends = BTreeMap<String, f64>;
 
-/// Plays in the simulated world what happened: the same jobs were added and cancelled when a journal says, and nodes were
-/// away when there was no allocation.
+/// Repeats the events in the simulated world: the same jobs are added and cancelled at the times in a journal, and
+/// nodes are down while there is no allocation.
 fn simulated(journal: &Journal) -> Ends {
     let begin = journal.of("event", "added").map(Journal::at).next().expect("a first job");
     let jobs = |specs: Vec<Value>| {
@@ -148,7 +148,7 @@ fn simulated(journal: &Journal) -> Ends {
     let cancelled = since(cancelled.expect("a wish"));
     orders.push((cancelled, Event::CancelAsked { job: name("gone") }));
     let end = End::Failed { exit: 3, signal: 0 };
-    // Whichever of its submissions comes to begin an epoch.
+    // Whichever of its submissions starts an epoch.
     let fails = |submission| Incident::Failure { job: name("bad"), submission, epoch: 1, end: end.clone() };
     let mut incidents: Vec<Incident> = (1..10).map(fails).collect();
     for (from, to) in journal.gaps() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::real_user::{TestUser, user, wait_for};
 
-/// Says where it runs, waits for a file, and ends as that says.
+/// Prints where it runs, waits for a file, and ends with the status in it.
 const SCRIPT: &str = "#!/bin/bash\n#SBATCH --gres=gpu:v100:1\n#SBATCH --time=5\n#SBATCH -o out-%x-%j.txt\n\
     #SBATCH --comment='for \"ann\"'\necho \"$SLURM_JOB_NAME in $PWD\"\n\
     until [ -e go ]; do sleep 0.1; done\nexit $(cat go)\n";

@@ -1,4 +1,4 @@
-//! What runs before the ranks, and texts that a shell or Slurm could take for something else.
+//! Commands that run before the ranks, and texts that a shell or Slurm could misinterpret.
 
 use std::fmt::Write as _;
 
@@ -48,9 +48,9 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
     }
 }
 
-/// Runs a job with a line that fails, and returns what its output says about that.
+/// Runs a job with a line that fails; returns the message about it in the output.
 fn check_failing(user: &TestUser<'_>, name: &str, (key, lines): (&str, Value), exit: &str, message: &str) {
-    // What ends the ranks may reach their `sleep` before their shell.
+    // The signal that ends the ranks may reach their `sleep` before their shell.
     let mut job = job(name, 3, "sleep 30 && echo >>saved");
     job[key] = lines;
     let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[job]);
@@ -76,7 +76,7 @@ fn a_line_that_fails_fails_the_job_and_is_named() {
     check_failing(&user, "exit", key, "1:0", "hsched: error: a command of setup exited the script");
 }
 
-/// What a shell, sbatch's reader of scripts or a template could act on.
+/// Characters that a shell, sbatch or a template could interpret.
 const EVIL: &str = "a' $(touch pwned) `touch pwned`; touch pwned #\\ \"q\" %j %% {{ x }} \u{20ac} ~ * \\";
 
 #[test]

@@ -30,8 +30,8 @@ fn jobs() -> Value {
     ]})
 }
 
-/// Returns what the submissions that ran to their end took beside their epochs, on average, in seconds: their way into the
-/// queue, start and end. A replay knows neither, so its jobs start so much later, and a restart costs so much.
+/// Returns the mean time of completed submissions in addition to their epochs, in seconds: queueing, start and end. A
+/// replay has none of these, so its jobs start later by this time, and a restart costs this time.
 fn latency(journal: &str) -> f64 {
     let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let number = |line: &Value, key: &str| line[key].as_f64().expect("a number");

@@ -1,10 +1,10 @@
-//! The stop protocol: every rank hears of it, saves, and the training goes on where it was.
+//! The stop protocol: every rank gets the signal and saves, and the job resumes where it stopped.
 
 use serde_json::{Value, json};
 
 use crate::real_user::{Ended, TestUser, job, stand_in, user, wait_for};
 
-/// A rank that tells of the signal, takes a while to save, and says that it did.
+/// A rank that reports the signal, takes a while to save, and reports that it has saved.
 const SAVER: &str = r#"exec bash -c 'trap "echo stopping >stopped/$HSCHED_JOB-$RANK; sleep 0.$RANK; exit 85" USR1
 echo up >up/$HSCHED_JOB-$RANK; for i in $(seq 600); do sleep 0.1 & wait; done'"#;
 
@@ -18,7 +18,7 @@ fn stopped(components: usize) -> Ended {
     Ended { states: vec!["FAILED".to_owned(); components], exit: "85:0".to_owned() }
 }
 
-/// At its end of time a job is stopped; meanwhile others are stopped by hand.
+/// A job is stopped at its time limit; in the meantime, others are stopped by hand.
 #[test]
 fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     let Some(user) = user("stop", "mech") else { return };
@@ -48,15 +48,15 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     assert_eq!(count(&user, "stopped", "saver"), 3);
     let parts = user.field(&ids["limit"], "JobState").len();
     assert_eq!(user.ended(&ids["limit"]), stopped(parts), "{}", user.read("limit.out"));
-    // Slurm may signal a whole minute early, before the ranks are up: those do not begin.
+    // Slurm may send the signal a whole minute early, before the ranks have started; they then do not start.
     assert_eq!(count(&user, "stopped", "limit"), count(&user, "up", "limit"));
     assert!(user.read("limit.out").contains("hsched: stop requested"), "{}", user.read("limit.out"));
-    // It says that it saved, but wrote no checkpoint.
+    // It reports that it saved, but wrote no checkpoint.
     let said = "hsched: interrupted after epoch 0 of 1: it finished no epoch and wrote no checkpoint";
     assert!(user.read("saver.out").contains(said), "{}", user.read("saver.out"));
 }
 
-/// Stops a training between its epochs and submits it again, which goes on where it was.
+/// Stops a job between two epochs and submits it again; it resumes where it stopped.
 fn stop_and_go_on(user: &TestUser<'_>, first: &str) {
     let epochs = || user.reports("training").first().map_or(0, Vec::len);
     wait_for("an epoch of training", || (epochs() > 0).then_some(()));
@@ -79,7 +79,7 @@ fn stop_and_go_on(user: &TestUser<'_>, first: &str) {
     let status = user.hsched(&["status", "training", "--format", "json"]);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
     let job = &status["jobs"][0];
-    // Nobody has asked Slurm since: the reports on disk say how far it is.
+    // Slurm has not been asked since: the reports on disk show the progress.
     assert_eq!((&job["state"], &job["epochs_done"]), (&json!("running"), &json!(22)), "{job}");
     assert_eq!([&job["runs"][0]["epochs_done"], &job["runs"][1]["epochs_done"]], [done, 22 - done], "{job}");
     assert_eq!(job["runs"][0]["end"], "saved a checkpoint", "{job}");

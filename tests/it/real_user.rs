@@ -1,4 +1,4 @@
-//! A user at the real cluster: a directory, the programs to run there, and what to look at afterwards.
+//! A user of the real cluster: a directory, programs to run there, and results to check.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ pub struct TestUser<'a> {
     partition: &'static str,
 }
 
-/// What a program gave.
+/// The result of a program.
 pub struct Done {
     pub code: Option<i32>,
     pub stdout: String,
@@ -36,7 +36,7 @@ pub struct Ended {
     pub exit: String,
 }
 
-/// The states in which a job of Slurm has ended; all others, SIGNALING among them, are of a job that may still do something.
+/// The states in which a job of Slurm has ended; in all others, including SIGNALING, a job may still be active.
 const ENDS: [&str; 9] = [
     "BOOT_FAIL",
     "CANCELLED",
@@ -52,7 +52,7 @@ const ENDS: [&str; 9] = [
 /// The longest wait for anything: much more than a loaded machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A rank's command: leaves the rank's environment and its directory behind.
+/// A rank's command: records the environment and the directory of the rank.
 pub const PROBE: &str =
     r#"mkdir -p "$PROBE" && env -0 >"$PROBE/$RANK.part" && mv "$PROBE/$RANK.part" "$PROBE/$RANK""#;
 
@@ -81,12 +81,12 @@ pub fn stand_in(samples: u32) -> Vec<String> {
     words
 }
 
-/// Asks `ready` until it gives something.
+/// Calls `ready` until it returns a value.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     wait_within(PATIENCE, &mut ready).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}"))
 }
 
-/// Asks `ready` until it gives something or the time is over.
+/// Calls `ready` until it returns a value or the time is over.
 pub fn wait_within<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
@@ -135,7 +135,7 @@ impl<'a> TestUser<'a> {
         Done::of(command.args(arguments).envs(environment.iter().copied()))
     }
 
-    /// Returns what a program that must succeed prints.
+    /// Returns the output of a program that must succeed.
     pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let done = Done::of(self.program(program).args(arguments));
         assert_eq!(done.code, Some(0), "{program} {arguments:?}: {}", done.stderr);
@@ -151,7 +151,7 @@ impl<'a> TestUser<'a> {
         fs::read_to_string(self.folder.join(name)).unwrap_or_default()
     }
 
-    /// Plans jobs over exactly the given GPUs, whoever holds them, and writes `plan.json`.
+    /// Plans jobs on exactly the given GPUs, even if they are in use, and writes `plan.json`.
     ///
     /// `nodes` are names with their GPUs, as in a cluster file: `b1 {v100: 2}`.
     pub fn plan_over(&self, nodes: &[&str], jobs: &[Value]) -> Value {
@@ -197,7 +197,7 @@ impl<'a> TestUser<'a> {
         self.ended_within(PATIENCE, id)
     }
 
-    /// Waits so long until all components of a job have ended.
+    /// Waits at most this long until all components of a job have ended.
     pub fn ended_within(&self, limit: Duration, id: &str) -> Ended {
         let done = wait_within(limit, || {
             let states = self.field(id, "JobState");
@@ -229,7 +229,7 @@ impl<'a> TestUser<'a> {
         (0..count).map(rank).collect()
     }
 
-    /// Returns what the ranks of a job have reported, by rank; of several runs one after the other.
+    /// Returns the reports of a job's ranks, by rank, in the order of its runs.
     pub fn reports(&self, name: &str) -> Vec<Vec<Value>> {
         let rank = |rank: usize| {
             let report =
@@ -258,7 +258,7 @@ impl<'a> TestUser<'a> {
 }
 
 impl Drop for TestUser<'_> {
-    /// Leaves no job of this test behind, whatever became of it.
+    /// Cancels all jobs of this test, regardless of its outcome.
     fn drop(&mut self) {
         for line in self.read("state/journal").lines() {
             let id = serde_json::from_str::<Value>(line)
@@ -299,8 +299,8 @@ pub fn field(line: &str, name: &str) -> Option<String> {
     line.split(' ').find_map(word)
 }
 
-/// Checks that the ranks' environments are what the plan says of a job, in the plan's order, on the planned
-/// kind of nodes: a node of the plan is always the same node of the cluster.
+/// Checks that the ranks' environments match the plan of a job, in order and on the planned kinds of nodes, and that a
+/// node of the plan is always the same node of the cluster.
 pub fn check_ranks(planned: &Value, probes: &[BTreeMap<String, String>]) {
     let ranks = planned["ranks"].as_array().expect("ranks");
     let name = &planned["name"];
@@ -334,7 +334,7 @@ pub fn check_ranks(planned: &Value, probes: &[BTreeMap<String, String>]) {
         assert_eq!(probe["CUDA_VISIBLE_DEVICES"].split(',').count(), local, "{name}: all GPUs of the node");
         let real = node_of.entry(node).or_insert(&probe["SLURMD_NODENAME"]);
         assert_eq!(*real, probe["SLURMD_NODENAME"], "{name}: one node is one node");
-        // The master's name is known to Slurm alone here, so that it is an address.
+        // Only Slurm knows the host name of the master here, so an address is used.
         assert_eq!(probe["MASTER_ADDR"], "127.0.0.1", "{name}");
         for same in
             ["MASTER_PORT", "HSCHED_RUN", "HSCHED_PLAN", "HSCHED_CHECKPOINT_DIR", "HSCHED_STOP_GRACE_S"]

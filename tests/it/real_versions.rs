@@ -1,4 +1,4 @@
-//! `dev-cluster --slurm`: the programs of that version, and what is said where there is none.
+//! `dev-cluster --slurm`: the programs of that version, and the message if there is none.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +11,7 @@ fn dev_cluster(words: &[&str]) -> Command {
     command
 }
 
-/// What `env` prints makes a caller's commands and jobs those of the version.
+/// With the output of `env`, commands and jobs of the caller use that version.
 #[test]
 fn the_environment_is_that_of_the_version() {
     let Some(user) = user("version", "mech") else { return };
@@ -35,7 +35,7 @@ fn a_root_that_cannot_be_made_has_an_exit_code_of_its_own() {
     let cache = folder.path().join("cache");
     let cluster = folder.path().join("c").display().to_string();
     let up = ["up", "--dir", &cluster, "--slurm", "24.11"];
-    // Nobody said yes, and nobody can be asked.
+    // There is no confirmation, and no user to ask.
     let done = Done::of(dev_cluster(&up).env("XDG_CACHE_HOME", &cache));
     assert_eq!((done.code, done.stdout.as_str()), (Some(3), ""), "{}", done.stderr);
     assert!(done.stderr.contains("dev-cluster: Slurm 24.11: "), "{}", done.stderr);

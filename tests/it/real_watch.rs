@@ -13,10 +13,10 @@ use crate::story::{
     epochs, jobs, simulated,
 };
 
-/// The longest that the story may take.
+/// Time limit of the story.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(150);
 
-/// Everything that `watch` needs to be quick here.
+/// Settings that make `watch` quick here.
 const QUICK: [(&str, &str); 1] = [("HSCHED_RETRY_DELAY", "1s")];
 
 fn command(name: &str, samples: u64) -> Value {
@@ -32,7 +32,7 @@ fn command(name: &str, samples: u64) -> Value {
     json!(format!("[ $HSCHED_EPOCHS_DONE -ge {before} ] || fails='--fail-at-epoch {FAILS_AT}'; {run} $fails"))
 }
 
-/// A `watch` at work, ended with the test.
+/// A running `watch`, which ends with the test.
 struct Watch(Child);
 
 impl Drop for Watch {
@@ -49,8 +49,7 @@ fn watch(user: &TestUser<'_>, arguments: &[&str]) -> Watch {
     Watch(program.stdout(log.try_clone().expect("a file")).stderr(Stdio::from(log)).spawn().expect("starts"))
 }
 
-/// Plays the story and returns its journal; `turn` is called again and again until all jobs have ended, and says whether
-/// they have.
+/// Plays the story and returns its journal; calls `turn` repeatedly until it returns that all jobs have ended.
 fn play(cluster: &Cluster, turn: &mut dyn FnMut(&TestUser<'_>) -> bool) -> String {
     let user = TestUser::new(cluster, "story", "gpu");
     user.write("jobs.yaml", &jobs(&command).to_string());
@@ -73,14 +72,14 @@ fn play(cluster: &Cluster, turn: &mut dyn FnMut(&TestUser<'_>) -> bool) -> Strin
     journal()
 }
 
-/// Returns what `watch` and the ranks printed, for a test that fails.
+/// Returns the output of `watch` and the ranks, for a failing test.
 fn all(user: &TestUser<'_>) -> String {
     let outputs =
         ["short", "flaky", "long"].map(|job| format!("{job}.out:\n{}", user.read(format!("{job}.out"))));
     format!("{}\n{}", user.read("watch.log"), outputs.join("\n"))
 }
 
-/// Returns what was done to each job, in order. Whether one job's failure or another's end comes first is up to the machine.
+/// Returns the actions on each job, in order. The order of one job's failure and another's end depends on the machine.
 fn by_job(actions: &[String]) -> BTreeMap<&str, Vec<&str>> {
     let mut grouped: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for action in actions {
@@ -217,7 +216,7 @@ fn the_story_without_accounting_turn_by_turn_and_killed_halfway() {
         turns += 1;
         let mut one = watch(user, &["--once"]);
         if turns % 7 == 0 {
-            // What is cut off is taken up by the next.
+            // A truncated line continues in the next part.
             let _ = one.0.kill();
         }
         wait_for("a turn", || one.0.try_wait().expect("a child"));

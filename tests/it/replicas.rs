@@ -1,4 +1,5 @@
-//! Jobs with replicas of several GPUs on the command line: what their ranks see, and who refuses them.
+//! Jobs with replicas of several GPUs on the command line: the variables of their ranks, and the commands that refuse
+//! them.
 
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn ranks_know_their_replica_and_a_batch_is_that_of_a_replica() {
     let sandbox = sandbox();
     let script = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1 --dry-run").succeeds();
     let (functions, _) = script.rsplit_once("hs_batch_main").expect("the call of the batch shell");
-    // As the batch shell and then each rank does it.
+    // As done by the batch shell and then each rank.
     let look = "hs_join_batches; hs_master_addr=a hs_master_port=1\n\
                 eval \"$(declare -f hs_export_common)\"\n\
                 for hs_rank in \"${!hs_ranks[@]}\"; do (hs_export_common\n\

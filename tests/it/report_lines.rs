@@ -1,8 +1,8 @@
-//! Report lines as users write them: what is wrong in one field voids no epoch, and is said once.
+//! Report lines as users write them: an error in one field does not invalidate the epoch, and is reported once.
 
 use crate::cli_run::Bench;
 
-/// A training that reports floats, a loss that diverges, and no time.
+/// A program that reports floats, a diverging loss, and no time.
 const TRAIN: &str = r#"
 for ((epoch = HSCHED_EPOCHS_DONE + 1; epoch <= HSCHED_EPOCHS; epoch++)); do
   sleep "$PACE"

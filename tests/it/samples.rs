@@ -1,4 +1,4 @@
-//! The sampler of job scripts: what it writes, and that a rank never notices it.
+//! The sampler of job scripts: its output, and that it never affects a rank.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::repository;
 use crate::real_user::wait_for;
 
-/// A rank `$2` of two on a node; it does `$3`.
+/// Rank `$2` of two on a node, which runs `$3`.
 const RANK: &str = r#"
   cd "$1" && for part in rank fence samples batch ends; do . "templates/$part.sh"; done
   hs_stopping=0; trap 'hs_stopping=1' USR1
@@ -78,7 +78,7 @@ impl Node {
         whole.map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
-    /// Waits for a sample of which something holds.
+    /// Waits for a sample that meets a condition.
     fn sample(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         wait_for(what, || self.lines().into_iter().skip(1).find(|line| holds(line)))
     }

@@ -1,4 +1,4 @@
-//! A place of its own to run `hsched` in: home, directory, PATH, environment and fake Slurm programs.
+//! A hermetic environment for `hsched`: home, directory, PATH, variables and fake Slurm programs.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -37,7 +37,7 @@ jobs:
 const ARGUMENT_END: char = '\u{1d}';
 const CALL_END: char = '\u{1c}';
 
-/// No command here takes nearly as long, however busy the machine.
+/// Every command here is much faster, however busy the machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that a run of `hsched` can see.
@@ -46,7 +46,7 @@ pub struct Sandbox {
     variables: Vec<(String, String)>,
 }
 
-/// What a run of `hsched` gave; the sandbox's own path is `ROOT` in the texts.
+/// The result of a run of `hsched`; the sandbox's own path is `ROOT` in the texts.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -65,7 +65,7 @@ impl Sandbox {
         sandbox.file("cluster.yaml", CLUSTER).file("jobs.yaml", JOBS)
     }
 
-    /// Has a Slurm that answers: an empty cluster and queue, and jobs numbered from 1.
+    /// Has a working Slurm: an empty cluster and queue, and jobs numbered from 1.
     pub fn with_slurm() -> Self {
         let count = "n=$(cat \"$root/count\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$root/count\"";
         Self::new()
@@ -87,7 +87,7 @@ impl Sandbox {
         self
     }
 
-    /// Makes a program that records its call and then runs these lines of shell; `$root` is the sandbox.
+    /// Creates a program that records its call and then runs these lines of shell; `$root` is the sandbox.
     pub fn program(self, name: &str, lines: &str) -> Self {
         let (root, path) = (self.root.path().display(), self.path("bin").join(name));
         let text = format!(
@@ -99,7 +99,7 @@ impl Sandbox {
         self
     }
 
-    /// Makes a program that prints these lines, written with `|` for what ends a field.
+    /// Creates a program that prints these lines, with `|` for the end of a field.
     pub fn printing(self, name: &str, lines: &[&str]) -> Self {
         let records: String = lines.iter().map(|line| line.replace('|', "\u{1f}") + "\u{1e}\n").collect();
         fs::write(self.path(&format!("{name}.out")), records).expect("a file");
@@ -123,7 +123,7 @@ impl Sandbox {
         self.start(env!("CARGO_BIN_EXE_hsched"), arguments)
     }
 
-    /// Returns a command of the system in the same surroundings.
+    /// Returns a command of the system in the same environment.
     pub fn start(&self, program: &str, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         command.args(arguments).current_dir(self.work("")).env_clear();
@@ -180,7 +180,7 @@ impl Sandbox {
         fs::read_to_string(path).expect("a text").replace(&root, "ROOT")
     }
 
-    /// Returns the journal's lines of what happened and what was meant, without their times and checksums.
+    /// Returns the journal's lines of events and intents, without their times and checksums.
     pub fn journal(&self) -> String {
         let text = self.text(&self.state("journal"));
         let line = |line: &str| {
@@ -195,7 +195,7 @@ impl Sandbox {
         text.lines().filter_map(line).collect()
     }
 
-    /// Where a job stands by the snapshot: its phase, and of one that was submitted the stage of its only submission.
+    /// State of a job in the snapshot: its phase and, if it was submitted, the stage of its only submission.
     pub fn phase(&self, job: usize) -> String {
         let word = |value: &Value| match value {
             Value::Object(object) => object.keys().next().expect("a word").clone(),
@@ -240,7 +240,7 @@ impl Ran {
         self
     }
 
-    /// Asserts success without a word on stderr, and returns stdout.
+    /// Asserts success without output on stderr, and returns stdout.
     #[track_caller]
     pub fn succeeds(self) -> String {
         let ran = self.exits(0);

@@ -1,4 +1,4 @@
-//! The JSON schemas of `docs/schemas`: all JSON that tests see keeps to them, and has no key that they do not describe.
+//! The JSON schemas of `docs/schemas`: all JSON in the tests conforms to them, without undescribed keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ const UNNAMED: [(&str, &[&str]); 4] = [
     ("hsched.tell/1", &["trial", "epoch", "state"]),
 ];
 
-/// Returns the schemas as they are written, by the names that outputs have.
+/// Returns the schemas in their written form, by the names in outputs.
 fn schemas() -> &'static BTreeMap<String, Value> {
     static SCHEMAS: OnceLock<BTreeMap<String, Value>> = OnceLock::new();
     SCHEMAS.get_or_init(|| {
@@ -42,7 +42,7 @@ fn name(path: &Path) -> String {
     format!("hsched.{name}/{version}")
 }
 
-/// Returns what checks an output of this name; an object has no keys but those that are described.
+/// Returns the validator for outputs with this name; objects may have only described keys.
 fn validator(name: &str) -> Arc<Validator> {
     static MADE: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().expect("no test has panicked here");
@@ -73,7 +73,7 @@ fn closed(mut schema: Value) -> Value {
     schema
 }
 
-/// Asserts that the JSON in what a command printed, as a whole or line by line, keeps to its schema.
+/// Asserts that the JSON in what a command printed, as a whole or line by line, conforms to its schema.
 #[track_caller]
 pub fn check(printed: &str) {
     if !printed.starts_with('{') {
@@ -145,7 +145,7 @@ fn add_rows(text: &mut String, whole: &Value, schema: &Value, path: &str) {
     }
 }
 
-/// Returns what a schema refers to in the same file, or the name of the other file that it refers to.
+/// Returns the target of a reference in the same file, or the name of the other file.
 fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> (&'a Value, Option<String>) {
     let Some(reference) = schema["$ref"].as_str() else { return (schema, None) };
     if let Some(pointer) = reference.strip_prefix('#') {
@@ -156,7 +156,7 @@ fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> (&'a Value, Option<Strin
     (schema, Some(format!("hsched.{name}/{version}")))
 }
 
-/// Returns what values a schema allows, in a few words.
+/// Returns a short description of the values that a schema allows.
 fn kind(whole: &Value, schema: &Value) -> String {
     let (schema, other) = resolved(whole, schema);
     if other.is_some() {
@@ -200,7 +200,7 @@ fn the_page_is_made_of_the_schemas() {
     );
 }
 
-/// Outputs that no other test asks for as JSON, and files that programs read.
+/// Outputs that no other test requests as JSON, and files that programs read.
 #[test]
 fn files_and_rare_outputs_keep_to_their_schemas() {
     let example = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/queue.json"));
@@ -217,7 +217,7 @@ fn files_and_rare_outputs_keep_to_their_schemas() {
     check_value(&serde_json::from_str(&data[begin..=end]).expect("JSON"));
 }
 
-/// A schema that cannot fail would say nothing.
+/// A schema that cannot fail would prove nothing.
 #[test]
 fn what_is_not_described_is_refused() {
     let added = |more: &str| {
@@ -248,7 +248,7 @@ fn every_schema_of_the_program_is_described() {
     let mut missing = BTreeSet::new();
     for path in sources(Path::new(env!("CARGO_MANIFEST_DIR"))) {
         let text = fs::read_to_string(&path).expect("a source");
-        // Tests may name schemas that are not there.
+        // Tests may name schemas that do not exist.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         for rest in text.split("\"hsched.").skip(1) {
             let Some((name, _)) = rest.split_once('"') else { continue };

@@ -17,7 +17,7 @@ use hsched_fixtures::sites::{cluster, jobs, name, node, rules, site};
 
 const FIRST: Time = Time(1e6);
 
-/// A whole story: where, what, and what goes wrong.
+/// A whole story: the cluster, the jobs and the faults.
 #[derive(Clone, Debug)]
 struct Script {
     site: SimulatedSite,
@@ -127,13 +127,13 @@ fn story((cluster, jobs, incidents, cancelled, ways, seed): Ingredients) -> Scri
         node_down: seconds(node_down),
     };
     (site.saving, site.pinned, site.seed, site.noise) = (saving, pinned, seed, 0.02);
-    // Long enough for an epoch: else nothing would ever end.
+    // Long enough for an epoch; otherwise no job would ever end.
     site.walltime = limited.then_some(Seconds(2000.0));
     let jobs = jobs.into_iter().map(|(arrival, job, _)| (arrival, job)).collect();
     Script { site, jobs, cancelled, incidents: incidents.concat(), moves, poll }
 }
 
-/// What must hold at every moment, and what has been seen so far.
+/// The invariants, and the observations so far.
 #[derive(Default)]
 struct Watch {
     epochs: BTreeMap<JobName, u64>,
@@ -328,7 +328,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
         ways,
     );
     let mut turns = |play: &mut Play<'_>| {
-        // What a turn has asked for is seen by the next one, and thought about once more.
+        // The next turn sees the requests of this one and decides once more.
         (0..2).for_each(|_| play.turn(&mut |_| ()));
         let mut planner = hsched_fixtures::engine_states::planner(policy.as_mut());
         let Ok(turn) = look(&mut play.world, &play.state, &rules, &mut planner);

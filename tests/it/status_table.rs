@@ -1,8 +1,8 @@
-//! The table of `hsched status`, for jobs in all phases at a moment that stands still.
+//! The table of `hsched status`, for jobs in all phases at a fixed time.
 
 use std::sync::Arc;
 
-use hsched::ui::{JobSummary, Metrics, Terminal, TerminalKind, status_details, status_table};
+use hsched::ui::{JobMetric, JobSummary, Metrics, Terminal, TerminalKind, status_details, status_table};
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -101,7 +101,7 @@ fn when_all_have_ended_the_summary_says_how_long_it_took() {
     assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in total, mean completion time 1 h 15 min");
 }
 
-/// Of requests that race nobody knows which the job will train on.
+/// It is unknown which of several racing requests the job will use.
 #[test]
 fn requests_that_race_are_all_shown() {
     let rank = |gpu_type: &str| PlacedRank {
@@ -141,7 +141,8 @@ fn a_job_in_full_has_all_its_submissions() {
     let now = SubmissionRecord { epochs_before: 4, ..attempt() };
     let job = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
-    assert_snapshot!(status_details(JobSummary::new(&job), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
+    let metric = JobMetric { name: "val_loss".to_owned(), last: 0.3, range: None };
+    assert_snapshot!(status_details(JobSummary::new(&job), Some(&metric), &files, NOW, plain()), @r"
     runs: running
       last       epoch 10 of 20 done, 50.0 s ago
       added      2 h 00 min ago
@@ -164,7 +165,10 @@ fn metrics_have_a_column_and_the_best_is_named() {
     let job = |name: &str| tracked(name, ended(60.0, Outcome::Completed), (60.0, "completed"));
     let mut state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
     state.jobs.iter_mut().for_each(|job| "net".clone_into(&mut Arc::make_mut(&mut job.job).model));
-    let metric = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
+    let metric = |name: &str, last: f64| {
+        let known = JobMetric { name: "loss".to_owned(), last, range: None };
+        (JobName::new(name).expect("a name"), known)
+    };
     let metrics = Metrics::from([metric("a", 0.123_456), metric("b", 12.0)]);
     let text = status_table(&state, &metrics, NOW, plain());
     let cells = |name: &str| {
@@ -176,10 +180,10 @@ fn metrics_have_a_column_and_the_best_is_named() {
         ["METRIC", "loss 0.1235", "loss 12.00", "-"]
     );
     assert!(text.ends_with("best loss: a with 0.1235\n"), "{text}");
-    // Losses of different models say nothing of each other.
+    // Losses of different models are not comparable.
     "other".clone_into(&mut Arc::make_mut(&mut state.jobs[1].job).model);
     assert!(!status_table(&state, &metrics, NOW, plain()).contains("best loss"));
-    // A second sweep has a best of its own.
+    // A second sweep has its own best run.
     Arc::make_mut(&mut state.jobs[1].job).model = state.jobs[0].job.model.clone();
     for name in ["d", "e"] {
         let mut other = job(name);

@@ -1,4 +1,4 @@
-//! The story of three jobs that the real cluster and the simulated one play: wrong speeds, an end, a failure, a node
+//! The story of three jobs on the real and the simulated cluster: wrong speeds, an end, a failure, a node
 //! that dies.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub const FATAL_NODE: &str = "v2";
 /// The epoch in which `flaky` fails, the first time.
 pub const FAILS_AT: u64 = 6;
 
-/// The nodes, as `dev-cluster` takes them.
+/// The nodes, in the format of `dev-cluster`.
 pub const NODES: &str = "partition gpu default max_time=infinite default_time=10\n\
     v[1-2] cpus=8 memory=16000 gpus=v100:2 partitions=gpu\n\
     t1     cpus=8 memory=16000 gpus=t4:4   partitions=gpu\n";
@@ -35,7 +35,7 @@ pub const NODES: &str = "partition gpu default max_time=infinite default_time=10
 pub const DELAYS: Delays =
     Delays { start: Seconds(0.6), setup: Seconds(0.2), end: Seconds(0.2), node_down: Seconds(4.5) };
 
-/// How often the simulated engine looks.
+/// Interval between turns of the simulated engine.
 pub const POLL: Seconds = Seconds(0.6);
 
 /// Returns the job file, with speeds that are wrong; `command` gives a job's command.
@@ -71,7 +71,7 @@ fn the_example_is_the_story() {
     assert!(nodes.ends_with(NODES), "{nodes}");
 }
 
-/// Returns what a journal says was done: submissions with their GPUs, stops and cancellations, in order.
+/// Returns the actions in a journal: submissions with their GPUs, stops and cancellations, in order.
 pub fn actions(journal: &str) -> Vec<String> {
     let lines = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let deed = |line: Value| {
@@ -85,7 +85,7 @@ pub fn actions(journal: &str) -> Vec<String> {
     lines.filter_map(deed).collect()
 }
 
-/// What is to be done, wherever the story is played.
+/// The expected actions, wherever the story is played.
 pub const ACTIONS: [&str; 9] = [
     "submit short on 2 v100",
     "submit flaky on 2 t4",
@@ -102,7 +102,7 @@ pub const ACTIONS: [&str; 9] = [
     "submit long on 2 t4 + 2 v100",
 ];
 
-/// Returns when each job ended, in seconds since the first was added, as a journal says.
+/// Returns the end of each job from a journal, in seconds since the first was added.
 pub fn ends(journal: &str) -> BTreeMap<String, f64> {
     let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let begin = lines.first().and_then(|line| line["at"].as_f64()).expect("a first line");
@@ -113,15 +113,14 @@ pub fn ends(journal: &str) -> BTreeMap<String, f64> {
     lines.iter().filter_map(end).collect()
 }
 
-/// Returns how long things took on a real cluster, as its journal says: they differ from machine to machine, and with
-/// what else it does.
+/// Returns durations on a real cluster from its journal: they depend on the machine and its load.
 pub fn delays(journal: &str) -> Delays {
     let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let of = |run: &Value, event: &str| -> Vec<&Value> {
         lines.iter().filter(|line| line["run"] == *run && line["event"] == event).collect()
     };
     let number = |value: &Value| value.as_f64().expect("a number");
-    // What a whole submission took beside its epochs: its way into the queue, its start and its end.
+    // Time of a whole submission in addition to its epochs: queueing, start and end.
     let around =
         lines.iter().filter(|line| line["event"] == "ended" && line["end"] == "completed").map(|ended| {
             let lines_of = |event: &str| -> Vec<&Value> {
@@ -144,7 +143,7 @@ pub fn delays(journal: &str) -> Delays {
 /// Seconds that the epochs took, by job and the number of its submission.
 pub type Epochs = BTreeMap<(String, usize), Vec<f64>>;
 
-/// Returns how long the epochs took, as a journal says.
+/// Returns the length of the epochs from a journal.
 pub fn epochs(journal: &str) -> Epochs {
     let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let (mut number, mut epochs) = (BTreeMap::new(), Epochs::new());
@@ -162,7 +161,7 @@ pub fn epochs(journal: &str) -> Epochs {
     epochs
 }
 
-/// What came of the story in the simulated cluster.
+/// The result of the story in the simulated cluster.
 pub struct Played {
     pub actions: Vec<String>,
     /// When each job ended.

@@ -1,4 +1,4 @@
-//! The lines of the log for single events: what is told, and what is no news.
+//! The lines of the log for single events: which events are reported, and which are not.
 
 use hsched::ui::{JobSummary, Story};
 use hsched_engine::{
@@ -18,12 +18,12 @@ fn knowing(job: Job) -> State {
     state(vec![JobState::new(job, Time(0.0))])
 }
 
-/// What is told of samples of a rate at a batch, one after the other; `fresh` is a new process for each.
+/// The messages about samples of a rate at a batch, one after the other; `fresh` uses a new process for each.
 fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
     learnt_of("", fresh, samples)
 }
 
-/// The same of a job with these keys more.
+/// The same for a job with additional keys.
 fn learnt_of(more: &str, fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
     let job = job("a", "{t4: 100}", more);
     let key = SpeedKey::of(&job, &gpu("t4"));
@@ -54,7 +54,7 @@ fn the_first_speed_and_notable_changes_are_told_once() {
     // As the job file said; then small changes that add up.
     let slow = [(10, 101.0), (10, 103.0), (10, 107.0)];
     assert_eq!(learnt(false, &slow), ["measured t4 107/s at batch 10 (before: 101/s)"]);
-    // With two batch sizes the speed holds for others, too.
+    // With two batch sizes, the speed also applies to others.
     let sizes = [(10, 150.0), (40, 200.0), (40, 201.0)];
     assert_eq!(learnt(true, &sizes)[1..], ["measured t4 200/s (before: 150/s)"]);
 }
@@ -66,7 +66,7 @@ fn the_speed_of_a_replica_is_compared_with_that_of_a_replica() {
     assert_eq!(told(400.0), ["measured 4 t4 400/s at batch 10 (job file: 300/s)"]);
 }
 
-/// What is told when these are seen, one after the other; and the job after that.
+/// The messages about these observations, one after the other, and the job after that.
 fn seen(job: JobState, looks: Vec<Observation>) -> (Vec<String>, JobState) {
     let (mut state, mut story, mut lines) = (state(vec![job]), Story::default(), Vec::new());
     for look in looks {

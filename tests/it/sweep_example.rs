@@ -1,4 +1,4 @@
-//! The example of a sweep: what hsched makes of its file, and its program, killed, stopped and continued.
+//! The example of a sweep: the jobs from its file, and its program, killed, stopped and continued.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
 use crate::sandbox::Sandbox;
 
-/// Kills and stops the program when it says that an epoch is over, and compares what comes out.
+/// Kills and stops the program when it reports the end of an epoch, and compares the results.
 const DRIVER: &str = r#"
 import json, os, signal, subprocess, sys, tempfile
 
@@ -86,7 +86,7 @@ fn its_job_file_makes_six_jobs_with_commands_of_their_own() {
     assert!(jobs.iter().all(|job| job["gpus"].as_array().is_none_or(|gpus| gpus.len() < 2)), "{jobs:?}");
 }
 
-/// A job that waits as a wish is one variant; so is each one in the state.
+/// A job in a deferred command is one variant, as is each one in the state.
 #[test]
 fn what_is_added_are_the_variants() {
     let text = fs::read_to_string(repository().join("examples/sweep.yaml")).expect("the example");

@@ -1,4 +1,4 @@
-//! A job script takes the shares for what Slurm gave, where that is not what was planned, or says why it cannot.
+//! A job script uses the shares for the allocated GPUs if these differ from the plan, or explains why it cannot.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use crate::real_cluster::repository;
 
-/// Planned on two V100 of one node; prepared for four on two nodes, and for one A100, too.
+/// Planned on two V100s of one node; also prepared for four on two nodes, and for one A100.
 const SCRIPT: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_id=7 hs_world_size=2
@@ -19,7 +19,7 @@ const SCRIPT: &str = r#"
   printf '%s|' "$hs_world_size" "${hs_components[*]}" "$hs_batches" "${hs_ranks[0]}"
 "#;
 
-/// Runs on these nodes, where Slurm says of each node's GPUs what `gres` has.
+/// Runs on these nodes; `gres` is Slurm's text about the GPUs of each node.
 fn run(hosts: &str, gres: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let line = |gres: &&str| format!("   Nodes=n CPU_IDs=0-3 Mem=100 GRES={gres} MinCPUsNode=1");
@@ -43,7 +43,7 @@ fn check(hosts: &str, gres: &[&str], expected: &str) {
 fn what_was_planned_keeps_its_table() {
     let planned = "2|1 2 4|50,50|0 0 50 50 1 v100|";
     check("n1", &["gpu:v100:2(IDX:0,3)"], planned);
-    // A Slurm that does not say the type gave what was asked for.
+    // If Slurm does not show the type, it is assumed to be the requested one.
     check("n1", &["gpu:2(IDX:0-1)"], planned);
     check("n1", &[], planned);
 }

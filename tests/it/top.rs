@@ -1,4 +1,4 @@
-//! `hsched top` in a real terminal: what it shows, what its keys do, and what it leaves behind.
+//! `hsched top` in a real terminal: its display, its keys, and the terminal after its end.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -6,14 +6,14 @@ use std::process::{Command, Output};
 use crate::cli_run::{Bench, job};
 use crate::real_user::wait_for;
 
-/// A terminal of its own, with a shell in it.
+/// A separate terminal, with a shell in it.
 struct Tmux {
     socket: String,
     folder: tempfile::TempDir,
 }
 
 impl Tmux {
-    /// Returns a terminal of this size in the environment of a test; `None`, and says so, without tmux.
+    /// Returns a terminal of this size in the environment of a test; `None`, with a message, without tmux.
     fn start(name: &str, (columns, rows): (u16, u16), bench: &Bench) -> Option<Self> {
         if !Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success()) {
             println!("skipped: no tmux");
@@ -58,7 +58,7 @@ impl Tmux {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-t", "t", "-p"]).stdout).into_owned()
     }
 
-    /// Waits until something is shown; returns the screen.
+    /// Waits until a text is shown; returns the screen.
     fn sees(&self, text: &str) -> String {
         wait_for(text, || Some(self.shown()).filter(|shown| shown.contains(text)))
     }

@@ -1,4 +1,4 @@
-//! What `hsched_ddp` makes of samples, losses, loaders and models; several ranks at once are those of `tests/ddp`.
+//! The handling of samples, losses, loaders and models by `hsched_ddp`; `tests/ddp` tests several ranks at once.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -72,7 +72,7 @@ print("done")
     assert_eq!(run("python3", &["-"], input), "done\n");
 }
 
-/// The samples of each rank that a plan says are those that the rank takes.
+/// The number of samples of each rank in a plan equals the number that the rank takes.
 #[test]
 fn the_plan_knows_what_each_rank_takes_of_an_epoch() {
     let mut jobs = String::from("jobs:\n");
@@ -108,7 +108,7 @@ print(len(jobs))
     assert_eq!(run("python3", &["-c", program, &plan["jobs"].to_string()], ""), "9\n");
 }
 
-/// Micro-batches are loaded one by one; what a loss is taken over is known or asked for.
+/// Micro-batches are loaded one by one; the number of items in a loss is known or requested.
 #[test]
 fn a_step_hands_out_its_micro_batches_and_counts_what_their_losses_are_taken_over() {
     let Some(python) = with_torch() else { return };
@@ -192,7 +192,7 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// All models that are trained are known, and a loader that hands out other batches is refused.
+/// All trained models are known, and a loader with other batches is refused.
 #[test]
 fn models_and_loaders_that_would_train_wrongly_in_silence_are_refused() {
     let Some(python) = with_torch() else { return };
@@ -254,7 +254,7 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// The device `meta` computes nothing and has no values to read, so whatever would wait for a GPU fails on it.
+/// The device `meta` computes nothing and has no values to read, so code that would wait for a GPU fails on it.
 #[test]
 fn a_step_does_not_wait_for_the_device() {
     let Some(python) = with_torch() else { return };
@@ -297,7 +297,7 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// A `PyTorch` that was built without libuv, as Debian's, asks for it all the same.
+/// A `PyTorch` that was built without libuv, as Debian's, asks for it anyway.
 #[test]
 fn a_process_group_begins_also_without_libuv() {
     let input = r#"
@@ -330,7 +330,7 @@ except RuntimeError as error:
     assert_eq!(run("python3", &["-"], input), "[None] no route to host\n");
 }
 
-/// The cases of `tests/ddp`, on real ranks, with the torch that there is; `tests/frameworks` runs them with others.
+/// The cases of `tests/ddp`, on real ranks, with the installed torch; `tests/frameworks` runs them with others.
 #[test]
 fn unequal_ranks_train_as_one_process_does() {
     let Some(python) = with_torch() else { return };

@@ -1,4 +1,4 @@
-//! What the engine may rely on in every world, checked while the same story is played in all three: simulated, on devices
+//! Guarantees of every world for the engine, checked while the same story is played in all three: simulated, on devices
 //! of this machine, and on a real Slurm.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ use crate::real_cluster::{STEADY, try_start};
 use hsched_fixtures::sites::rules;
 use hsched_fixtures::sites::{cluster, site};
 
-/// What was seen of a submission.
+/// Observations of a submission.
 #[derive(Debug)]
 struct Known {
     job_id: JobId,
@@ -38,21 +38,21 @@ struct Known {
     /// When it was asked for.
     asked: Time,
     started: bool,
-    /// Whether it was seen with its GPUs.
+    /// Whether it was observed with its GPUs.
     has_gpus: bool,
     end: Option<End>,
     /// The last epoch that was reported.
     epoch: u64,
 }
 
-/// A world that is watched: it panics where the world breaks its word.
+/// A world under observation: panics if the world breaks a guarantee.
 struct Watched<W> {
     world: W,
     known: BTreeMap<SubmissionKey, Known>,
     prepared: BTreeSet<String>,
     killed: BTreeSet<SubmissionKey>,
     last: Time,
-    /// GPUs in use at the last look, and what those had that ran there and at the look before.
+    /// GPUs in use at the last look, and the GPUs of submissions that ran at both the last look and the one before.
     used: (u32, BTreeMap<SubmissionKey, u32>),
 }
 
@@ -169,14 +169,14 @@ impl<W: World> World for Watched<W> {
     }
 }
 
-/// Returns whether a moment is between two others, as far as a clock of whole seconds can tell.
+/// Returns whether a time is between two others, to the precision of a clock of whole seconds.
 fn is_between(first: Time, moment: Time, last: Time) -> bool {
     first.0 - 1.0 <= moment.0 && moment.0 <= last.0 + 1.0
 }
 
 impl<W> Watched<W> {
-    /// Who runs has its GPUs, and no GPU is there twice. Slurm shows its nodes and its queue one after the other: who did not run
-    /// at the looks `before` and after may have started or ended in between.
+    /// Running submissions have their GPUs, and no GPU is used twice. Slurm shows its nodes and its queue one after the
+    /// other, so a submission that did not run at the looks `before` and after may have started or ended in between.
     fn devices_add_up(&mut self, seen: &Observation, before: &BTreeSet<SubmissionKey>) {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
@@ -219,10 +219,10 @@ fn jobs(folder: &Path) -> (Vec<Job>, Job) {
     (jobs, wide)
 }
 
-/// The most turns that the story takes: some minutes at most, where a world never shows an end.
+/// Maximum number of turns of the story, which ends it after some minutes if a world never shows an end.
 const TURNS: u32 = 600;
 
-/// Plays the story: one fails, one is cancelled, one makes room for another and goes on. `pass` lets time pass.
+/// Plays the story: one fails, one is cancelled, one makes room for another and resumes. `pass` lets time pass.
 fn play<W: World>(world: W, (jobs, wide): (Vec<Job>, Job), mut pass: impl FnMut(&mut W)) -> State
 where
     W::Error: Debug,
@@ -284,7 +284,7 @@ where
             let gpus = |cluster: &Cluster| {
                 cluster.nodes.iter().flat_map(|node| node.gpus.clone()).collect::<Vec<_>>()
             };
-            // Whoever is seen to have ended has given its GPUs back, or is about to.
+            // A submission that has ended has released its GPUs, or is about to.
             for _ in 0..100 {
                 let seen = world.observe(&state).expect("the world shows itself");
                 if gpus(&seen.cluster).iter().all(|stock| stock.used == 0) {
@@ -308,7 +308,7 @@ impl<E: Debug> From<E> for Fault {
     }
 }
 
-/// Checks what has become of the jobs, which is the same in all worlds.
+/// Checks the results of the jobs, which are the same in all worlds.
 fn is_the_story(state: &State) {
     let ended = |name: &str| {
         let tracked = state.find(&JobName::new(name).expect("a name")).expect("a job");

@@ -34,7 +34,7 @@ def wait_for(what: str, ready: Callable[[], Any]) -> Any:
 
 
 class Counter:
-    """Counts in a file until it is told to end, and notes each start and each checkpoint."""
+    """Counts in a file until it is asked to end, and records each start and each checkpoint."""
 
     def __init__(self, folder: Path, starts: int) -> None:
         self.folder, self.starts, self.count = folder, starts, 0
@@ -109,7 +109,7 @@ def test_a_checkpoint_at_the_time_limit(executor: submitit.AutoExecutor, tmp_pat
 
 
 def test_a_checkpoint_at_the_end_of_an_allocation(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
-    """The function saves, and resumes in the next allocation; one that cannot save begins anew."""
+    """The function saves, and resumes in the next allocation; one that cannot save starts over."""
     executor.update_parameters(timeout_min=120)
     (tmp_path / "other").mkdir()
     plain = Counter(tmp_path / "other", 2)

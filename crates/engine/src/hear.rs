@@ -137,8 +137,9 @@ impl JobState {
     }
 
     /// Returns the actual end of a submission. Before the last epoch, exit status 0 proves nothing for one
-    /// that was asked to stop, nor for a script of 0.1.0 that ended near its time limit. A copy of a training
-    /// is believed, because the other copies may have done the rest.
+    /// that Slurm asked to stop, nor for a script of 0.1.0 that ended near its time limit. Under `hsched run`,
+    /// the request reaches the script first, which then returns 0 only if the commands had returned 0 before. A
+    /// copy of a training is believed, because the other copies may have done the rest.
     fn believed(&self, ended: Time, of: &SubmissionKey, end: &End, rules: &Rules) -> End {
         let is_short = self.epochs_left() > 0 && self.job.training().is_none();
         let Some(Submission { attempt, stage }) =
@@ -146,8 +147,8 @@ impl JobState {
         else {
             return end.clone();
         };
-        let is_asked =
-            matches!(stage, Stage::Stopping { request: StopProgress::Asked | StopProgress::Killed, .. });
+        let is_asked = rules.backend == BackendKind::Queue
+            && matches!(stage, Stage::Stopping { request: StopProgress::Asked | StopProgress::Killed, .. });
         let grace = self.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
         let is_doubtful = !attempt.tells_stops && attempt.is_near_limit(ended, grace);
         if is_asked || is_doubtful { End::Cut } else { end.clone() }

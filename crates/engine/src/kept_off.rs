@@ -14,6 +14,8 @@ const UNFIT: Seconds = Seconds(86_400.0);
 pub struct KeptOff<'a> {
     slow: Vec<SlowNode>,
     cluster: &'a Cluster,
+    /// The name of each node of the cluster that jobs and their reports use: in a pool, that of Slurm.
+    plain: Vec<NodeName>,
     defaults: &'a JobDefaults,
     at: Time,
 }
@@ -21,7 +23,8 @@ pub struct KeptOff<'a> {
 impl<'a> KeptOff<'a> {
     /// Returns the knowledge at one moment about the nodes of a cluster.
     pub fn new(state: &State, cluster: &'a Cluster, defaults: &'a JobDefaults, at: Time) -> Self {
-        Self { slow: state.node_times.slow(at), cluster, defaults, at }
+        let plain = cluster.nodes.iter().map(|node| MemberId::plain(&node.name)).collect();
+        Self { slow: state.node_times.slow(at), cluster, plain, defaults, at }
     }
 
     /// Returns the job as it is planned, with the nodes that it must avoid.
@@ -45,10 +48,12 @@ impl<'a> KeptOff<'a> {
         let unfit =
             unfit.iter().filter(|(_, at)| self.at.since(**at).0 < UNFIT.0).map(|(node, _)| node.clone());
         let names: BTreeSet<NodeName> = slow.chain(unfit).collect();
-        // Jobs and their reports name the nodes of a pool as Slurm does.
-        let nodes = self.cluster.nodes.iter().map(|node| &node.name);
-        let nodes: BTreeSet<NodeName> =
-            nodes.filter(|name| names.contains(&MemberId::plain(name))).cloned().collect();
+        if names.is_empty() {
+            return names;
+        }
+        let nodes = self.cluster.nodes.iter().zip(&self.plain);
+        let nodes = nodes.filter(|(_, plain)| names.contains(*plain));
+        let nodes: BTreeSet<NodeName> = nodes.map(|(node, _)| node.name.clone()).collect();
         if nodes.is_empty() || self.leaves_room(job, &nodes) { nodes } else { BTreeSet::new() }
     }
 

@@ -9,7 +9,7 @@ use crate::teach::by_rank;
 use crate::{EpochReport, JobState, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, NodeName, Precision, Seconds, Time};
-use hsched_plan::throughput::SampleSource;
+use hsched_plan::throughput::{SampleSource, SpeedKey};
 
 /// How long ranks took on each node, by kind of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ struct TimedWork {
     /// rank.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     ranks: u32,
+    /// GPUs of each replica that has its own batch; 0 if each GPU has.
+    #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
+    replica: u32,
 }
 
 /// Times of the same work on each node: the last few, oldest first.
@@ -159,7 +162,8 @@ fn observations(
     report: &EpochReport,
 ) -> Vec<(TimedWork, NodeName, f64)> {
     let job = &tracked.job;
-    if job.has_replicas() {
+    // A replica on several nodes says nothing of one of them.
+    if job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node) {
         return Vec::new();
     }
     let work = |gpu_type: &GpuType, batch: u64, ranks: u32| TimedWork {
@@ -168,6 +172,7 @@ fn observations(
         gpu_type: gpu_type.clone(),
         batch,
         ranks,
+        replica: Some(SpeedKey::of(job, gpu_type).gpus).filter(|gpus| *gpus > 1).unwrap_or_default(),
     };
     if report.ranks.is_empty() {
         let types = attempt.gpus.by_type();
@@ -226,6 +231,8 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RankReport;
+    use hsched_model::PlacedRank;
 
     fn node(name: &str) -> NodeName {
         NodeName::new(name).expect("a node")
@@ -239,6 +246,7 @@ mod tests {
             gpu_type: GpuType::new("t4").expect("a type"),
             batch: 8,
             ranks: 0,
+            replica: 0,
         };
         let list = |seconds: &[f64]| {
             (1_u32..).zip(seconds).map(|(at, length)| (Time(f64::from(at)), *length)).collect()
@@ -249,6 +257,45 @@ mod tests {
 
     fn names(times: &NodeTimes, at: f64) -> Vec<String> {
         times.slow(Time(at)).into_iter().map(|slow| slow.node.to_string()).collect()
+    }
+
+    /// Two replicas, on a node each; the first rank of a replica reports.
+    #[test]
+    fn replicas_are_compared_with_those_of_the_same_size() {
+        let found = |gpus: u32| {
+            let text = format!(
+                "jobs: [{{name: a, model: m, samples_per_epoch: 100, epochs: 9, global_batch: 10, model_size: 0, \
+                 throughput: {{t4: 1}}, replica: {{gpus: {gpus}}}, command: x}}]"
+            );
+            let job = hsched_model::formats::jobs::parse(&text).expect("a job").remove(0);
+            let rank = |rank: u32| PlacedRank {
+                node: node(if rank < gpus { "n1" } else { "n2" }),
+                gpu_type: GpuType::new("t4").expect("a type"),
+                local_rank: rank % gpus,
+                batch: 5,
+                samples: 50,
+            };
+            let ranks = (0..2 * gpus).map(rank).collect();
+            let attempt = SubmissionRecord::new("r", ranks, Seconds(1.0), 0, Time(0.0));
+            let reported = |rank: u32, compute: f64| RankReport {
+                rank: usize::try_from(rank).expect("a rank"),
+                samples: 50,
+                compute: Seconds(compute),
+                node: None,
+                step: None,
+                probes: Vec::new(),
+                share: None,
+            };
+            let ranks = vec![reported(0, 10.0), reported(gpus, 20.0)];
+            let report = EpochReport { epoch: 2, at: Time(9.0), length: None, ranks, metrics: Vec::new() };
+            observations(&JobState::new(job, Time(0.0)), &attempt, &report)
+        };
+        let (two, four) = (found(2), found(4));
+        let nodes = |found: &[(TimedWork, NodeName, f64)]| -> Vec<(String, f64)> {
+            found.iter().map(|(_, node, seconds)| (node.to_string(), *seconds)).collect()
+        };
+        assert_eq!(nodes(&two), [("n1".to_owned(), 1.0), ("n2".to_owned(), 2.0)]);
+        assert!(two[0].0 == two[1].0 && two[0].0 != four[0].0, "{two:?} {four:?}");
     }
 
     #[test]

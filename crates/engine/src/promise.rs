@@ -1,4 +1,4 @@
-//! Starts the runs of a sweep in the order of their predicted metrics, if their owner wants that.
+//! Starts the runs of a sweep in the order of their predicted metrics, if the user requests it.
 
 use std::collections::BTreeMap;
 

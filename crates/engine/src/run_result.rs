@@ -275,7 +275,7 @@ pub(super) fn curve(tracked: &JobState, reported: &[Reports]) -> BTreeMap<u64, V
     attempts.zip(reported).flat_map(counts).collect()
 }
 
-fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<String, MetricRange> {
+pub(super) fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<String, MetricRange> {
     let mut ranges: BTreeMap<String, MetricRange> = BTreeMap::new();
     let values = curve.iter().flat_map(|(epoch, metrics)| metrics.iter().map(|metric| (*epoch, metric)));
     for (epoch, (name, value)) in values.filter(|(_, (_, value))| value.is_finite()) {

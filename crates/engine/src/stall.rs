@@ -1,4 +1,4 @@
-//! Detection of stuck trainings from samples of their ranks and from their reports.
+//! Detection of stuck jobs from samples of their ranks and from their reports.
 //!
 //! A healthy training also has long pauses: its first step may compile, and checkpoints and evaluations leave
 //! GPUs idle. A pause counts as a stall only if it is longer than these usually take, than the activity that

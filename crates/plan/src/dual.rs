@@ -327,20 +327,18 @@ impl<'a> Dual<'a> {
         let worth: f64 = prices.iter().zip(&self.stock.offered).map(|(p, &count)| p * f64::from(count)).sum();
         let mut answer = PriceResponse { value: -worth, floor: -worth, demand: vec![0.0; prices.len()] };
         let mut scale = worth;
+        let mut prices_of_job = Vec::with_capacity(prices.len());
         let last = self.answers.iter_mut().zip(&mut self.times);
         for ((pricer, &weight), (last, time)) in self.pricers.iter_mut().zip(&self.weights).zip(last) {
             if stop() {
                 return None;
             }
-            let prices_of_job = self.stock.own_prices(pricer.job, prices, weight);
+            self.stock.put_own_prices(pricer.job, prices, weight, &mut prices_of_job);
             let priced = pricer.cheapest(&prices_of_job, tolerance, Some(last))?;
             answer.value += weight * priced.value;
             answer.floor += weight * priced.floor;
             scale += weight * priced.value;
-            let uses = self.stock.uses(pricer.job, &priced.bundle.counts);
-            for (demand, count) in answer.demand.iter_mut().zip(uses) {
-                *demand += f64::from(count);
-            }
+            self.stock.add_uses(pricer.job, &priced.bundle.counts, &mut answer.demand);
             *time = priced.bundle.cost;
             *last = priced.bundle.counts;
         }

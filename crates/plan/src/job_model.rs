@@ -177,8 +177,11 @@ impl JobModel {
     ) -> Self {
         let (mut remarks, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         let mut unlisted = Vec::new();
+        let mut may_use = Vec::with_capacity(parts.list.len());
         let types = parts.list.iter().enumerate().map(|(number, part)| {
-            match refusal(part) {
+            let refused = refusal(part);
+            may_use.push(refused.is_none());
+            match refused {
                 Some(NodeRefusal::Partition) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Partition));
@@ -209,7 +212,7 @@ impl JobModel {
                     if offered[number] > 0 && !known.is_listed {
                         unlisted.push(number);
                     }
-                    let single_rank = ty.is_mig_slice();
+                    let single_rank = part.is_slice;
                     return Some(TypeModel { speed: known.speed, max_batch: known.max_batch, single_rank });
                 }
                 SpeedCell::Unusable(reason) if offered[number] > 0 => {
@@ -264,7 +267,7 @@ impl JobModel {
                 model: job.model.clone(),
             }),
             aims: Aims::of(job),
-            may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
+            may_use,
             needs: RankNeeds::default(),
             replica,
             sharing: job.shares,

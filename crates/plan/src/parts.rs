@@ -21,6 +21,8 @@ pub(super) struct Parts {
 /// A GPU type on the nodes of one pool.
 pub(super) struct Part {
     pub gpu_type: GpuType,
+    /// Whether the type is a MIG slice.
+    pub is_slice: bool,
     /// Index of the type in the cluster.
     pub column: usize,
     /// Index in [`Parts::pools`].
@@ -50,7 +52,8 @@ impl Parts {
         for (column, gpu_type) in types.iter().enumerate() {
             let part = |pool: usize| {
                 let node = *found.get(&(gpu_type, pool))?;
-                Some(Part { gpu_type: gpu_type.clone(), column, pool, node })
+                let is_slice = gpu_type.is_mig_slice();
+                Some(Part { gpu_type: gpu_type.clone(), is_slice, column, pool, node })
             };
             list.extend((0..pools.len()).filter_map(part));
         }

@@ -17,7 +17,7 @@ pub struct JobRecord {
     pub reason: Option<String>,
     /// In the notation of [`QueuedJob`](crate::QueuedJob); with the id it identifies a job.
     ///
-    /// A requeued job is submitted anew, so each attempt has another time.
+    /// A requeued job is resubmitted, so each attempt has another time.
     pub submit_time: Option<String>,
     pub start_time: Option<String>,
     /// When the job ended, or must end.

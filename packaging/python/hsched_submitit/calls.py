@@ -11,13 +11,13 @@ from submitit.core import utils
 
 
 def program() -> tp.Optional[str]:
-    """Returns the path of hsched: that of HSCHED, of PATH, or beside this Python; None if there is none."""
+    """Returns the path of hsched from HSCHED, from PATH, or beside this Python; None if there is none."""
     beside = Path(sys.executable).parent / "hsched"
     return os.environ.get("HSCHED") or shutil.which("hsched") or (str(beside) if beside.exists() else None)
 
 
 def run(arguments: tp.Sequence[str], state_dir: tp.Optional[str] = None, accept: tp.Sequence[int] = (0,), folder: tp.Optional[Path] = None) -> tp.Any:
-    """Runs hsched, in a folder, and returns the JSON that it prints; raises FailedSubmissionError with what it says if it fails."""
+    """Runs hsched in a folder and returns the JSON that it prints; raises FailedSubmissionError with its message if it fails."""
     own = program()
     if own is None:
         raise utils.FailedSubmissionError("the command hsched was not found: install it (pip install hsched), or set HSCHED to its path")
@@ -48,7 +48,7 @@ def knows(command: str, option: str) -> bool:
 
 
 def _reason(errors: str, output: str) -> str:
-    """Returns the message of an error object, or what was printed."""
+    """Returns the message of an error object, or the printed text."""
     for text in (output, errors):
         try:
             error = json.loads(text).get("error", {})

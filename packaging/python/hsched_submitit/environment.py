@@ -1,4 +1,4 @@
-"""A job of submitit from inside, under hsched: in a Slurm job of its own, or as a run of a pool."""
+"""A submitit job under hsched, seen from inside: a Slurm job, or a run of a pool."""
 import json
 import os
 import signal
@@ -11,20 +11,20 @@ from submitit.core.logger import get_logger
 from submitit.slurm.slurm import SlurmJobEnvironment
 
 SAVED = 85
-"""The exit status of a run that has saved and wants to be resumed."""
+"""The exit status of a run that has saved and should be resumed."""
 
 
 class Preempted(job_environment.SignalHandler):
-    """Handles the stop signal of hsched: the allocation ends or another run comes first, and the run's own time does not count."""
+    """Handles the stop signal of hsched, which comes when the allocation ends or another run takes precedence; it does not count as a timeout of the run."""
 
     def has_timed_out(self) -> bool:
         return False
 
 
 class HschedJobEnvironment(SlurmJobEnvironment):
-    """Where and as what this job runs. Of a run of a pool, its executor has set the variables."""
+    """The environment of this job: where it runs, and which task it is. For a run of a pool, the executor has set the variables."""
 
-    # A run of a pool is one task; the last names are of no variables, so submitit takes its defaults: one task, number 0.
+    # A run of a pool is one task; the last names are not set, so submitit uses its defaults: one task, number 0.
     @property
     def _env(self) -> tp.Dict[str, str]:  # type: ignore[override]
         if not self._is_in_pool():
@@ -37,7 +37,7 @@ class HschedJobEnvironment(SlurmJobEnvironment):
         return "SUBMITIT_HSCHED_JOB_ID" in os.environ
 
     def _handle_signals(self, paths: utils.JobPaths, submission: utils.DelayedSubmission) -> None:
-        """Saves and asks for another start when hsched stops the run, and at the time limit of the run."""
+        """Saves and requests another start when hsched stops the run, and at the time limit of the run."""
         super()._handle_signals(paths, submission)
         if not self._is_in_pool():
             return
@@ -53,7 +53,7 @@ class HschedJobEnvironment(SlurmJobEnvironment):
         if not self._is_in_pool():
             super()._requeue(countdown)
             return
-        # A start that reached its limit counts as an epoch, so that hsched does not take it for one without progress.
+        # A start that reached its limit counts as an epoch, so that hsched does not consider it a start without progress.
         timeouts = int(os.environ["SUBMITIT_HSCHED_TIMEOUTS"]) - countdown
         if timeouts > 0:
             with open(os.environ["HSCHED_REPORT"], "a", encoding="utf-8") as file:

@@ -15,7 +15,7 @@ OWN = {"gpu_type": None, "may": None, "queue": True, "at_most": 3, "gpus_per_all
 """Parameters beside those of submitit's executor for Slurm, and their defaults."""
 
 _LOOK_S = 60.0
-"""How long the answer of `hsched when` counts for requests that are alike."""
+"""How long an answer of `hsched when` is reused for equal requests."""
 
 
 class HschedExecutor(slurm.SlurmExecutor):
@@ -26,15 +26,15 @@ class HschedExecutor(slurm.SlurmExecutor):
     gpu_type: str
         the GPU type, such as "a100"; of pools also "v100:2,t4:2"
     may: str
-        what hsched may change for a single function so that it starts sooner, beside what costs nothing: partition, account, type, limit, with commas
+        what hsched may change so that a single function starts sooner, in addition to free changes: a comma-separated list of partition, account, type, limit
     queue: bool
-        whether hsched looks at the queue to choose the request; by default it does
+        whether hsched considers the queue when it chooses the request; True by default
     at_most: int
-        allocations of a pool at a time
+        maximum number of allocations of a pool at a time
     gpus_per_allocation: int
-        GPUs of each allocation of a pool, or functions at a time if they have no GPUs; by default as many as its functions need, and at most 4, or 8
+        GPUs of each allocation of a pool, or concurrent functions if they have no GPUs; by default as many as its functions need, and at most 4, or 8
     allocation_min: int
-        minutes of each allocation of a pool; by default as long as its functions need, and at most 12 hours or timeout_min
+        minutes of each allocation of a pool; by default the time that its functions need, and at most 12 hours or timeout_min
     """
 
     job_class = HschedJob
@@ -47,7 +47,7 @@ class HschedExecutor(slurm.SlurmExecutor):
 
     @classmethod
     def affinity(cls) -> int:
-        """1, below Slurm's 2: it is taken where it is asked for, by `cluster="hsched"`."""
+        """1, below Slurm's 2: it is used only on request, with `cluster="hsched"`."""
         return -1 if calls.program() is None or slurm.SlurmExecutor.affinity() < 0 else 1
 
     @classmethod
@@ -69,11 +69,11 @@ class HschedExecutor(slurm.SlurmExecutor):
             return self._submit_pool(delayed_submissions)
         return self._submit_array(delayed_submissions)
 
-    # A Slurm job of its own
+    # A single Slurm job
 
     def _make_submission_file_text(self, command: str, uid: str) -> str:
         parameters = {name: value for name, value in self.parameters.items() if name not in OWN}
-        # hsched follows jobs by their names.
+        # hsched identifies jobs by their names.
         parameters["job_name"] = "%s-%s" % (parameters.get("job_name", "submitit"), uid[:8])
         kind = self._own("gpu_type")
         if kind and (":" in kind or "," in kind):
@@ -84,7 +84,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         return text.replace("export SUBMITIT_EXECUTOR=slurm\n", "export SUBMITIT_EXECUTOR=%s\n" % self.name())
 
     def _submit_command(self, command: str) -> core.Job[tp.Any]:
-        """Submits a script that runs a command, with the request that starts first."""
+        """Submits a script that runs a command, with the request that should start first."""
         uid = uuid.uuid4().hex
         script = utils.JobPaths.get_first_id_independent_folder(self.folder) / (".submission_file_%s.sh" % uid)
         script.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         return ["hsched", "submit", str(submission_file_path), *(["--may", may] if may else []), *(["--", *options] if options else [])]
 
     def _chosen(self, script: Path) -> tp.List[str]:
-        """Returns the options of the request that starts first, of those that cost nothing or that are allowed; [] for the script as it is."""
+        """Returns the options of the request that should start first, among those that are free or allowed; [] for the unchanged script."""
         key = json.dumps(self.parameters, sort_keys=True, default=str)
         at, options = self._choices.get(key, (float("-inf"), []))
         if clock.monotonic() - at < _LOOK_S:
@@ -112,7 +112,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         try:
             shown = calls.run(["when", str(script)], accept=(0, 3))
         except utils.FailedSubmissionError:
-            shown = {}  # nobody knows: the script as it is
+            shown = {}  # unknown: use the script unchanged
         options = first_change(shown, (self._own("may") or "").split(","))
         self._choices[key] = (clock.monotonic(), options)
         return options
@@ -139,7 +139,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         return paths
 
     def _submit_array(self, delayed_submissions: tp.List[utils.DelayedSubmission]) -> tp.List[core.Job[tp.Any]]:
-        """Submits a job array: for functions that a pool cannot run."""
+        """Submits a job array, for functions that a pool cannot run."""
         paths = self._dump(delayed_submissions)
         self.parameters["map_count"] = len(paths)
         try:
@@ -154,7 +154,7 @@ class HschedExecutor(slurm.SlurmExecutor):
     # A pool
 
     def _submit_pool(self, delayed_submissions: tp.List[utils.DelayedSubmission]) -> tp.List[core.Job[tp.Any]]:
-        """Submits a pool of allocations; the ids of its runs are made here, so their files are in place before it starts."""
+        """Submits a pool of allocations. The ids of its runs are created here, so that their files are in place before it starts."""
         paths = self._dump(delayed_submissions)
         main = POOL + uuid.uuid4().hex[:10]
         ids = ["%s_%d" % (main, index) for index in range(len(paths))]
@@ -166,7 +166,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         place.mkdir(parents=True)
         file = place / "jobs.json"
         file.write_text(json.dumps(runs, indent=1), encoding="utf-8")
-        # Before it is submitted: whoever is killed after that leaves word of it.
+        # Written before the submission, so that the pool is known even if this process is then killed.
         known = {"run": main, "state_dir": None, "names": [job["name"] for job in runs["jobs"]], "slurm_jobs": []}
         write_pool(self.folder, main, known)
         arguments = ["--run-id", main, *pool.arguments(file, len(ids), own)]
@@ -177,7 +177,7 @@ class HschedExecutor(slurm.SlurmExecutor):
 
 
 def first_change(shown: tp.Dict[str, tp.Any], may: tp.Sequence[str]) -> tp.List[str]:
-    """Returns the sbatch options of the change that starts a script first, of what `hsched when` shows; [] if it stays as it is."""
+    """Returns the sbatch options of the change after which a script should start first, from the output of `hsched when`; [] for no change."""
     script = shown.get("script") or {}
     allowed = [own for own in script.get("changes", []) if own.get("sooner_s") is not None and _is_allowed(own, may)]
     if not allowed:
@@ -187,7 +187,7 @@ def first_change(shown: tp.Dict[str, tp.Any], may: tp.Sequence[str]) -> tp.List[
 
 
 def _is_allowed(change: tp.Dict[str, tp.Any], may: tp.Sequence[str]) -> bool:
-    """Returns whether a change touches only what may change, or costs nothing; a shorter limit would not be the one that the function knows."""
+    """Returns whether a change is free or affects only what `may` allows. A shorter limit is never free, because the function knows its own limit."""
     words = {"--partition": "partition", "--account": "account", "--time": "limit", "--gres": "type", "--gpus": "type", "--gpus-per-node": "type", "--constraint": "type"}
     needed = [words.get(option.split("=")[0], "other") for option in change["options"]]
     if change.get("harmless") and not change.get("may") and "limit" not in needed:

@@ -1,4 +1,4 @@
-"""A job of submitit from outside: a Slurm job, or a run of a pool."""
+"""A submitit job, seen from outside: a Slurm job, or a run of a pool."""
 import json
 import subprocess
 import time as clock
@@ -11,19 +11,19 @@ from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
 from . import calls
 
 POOL = "pool"
-"""With what the ids of pools begin; those of Slurm are numbers."""
+"""Prefix of the ids of pools; those of Slurm are numbers."""
 
 STATES = {"waiting": "PENDING", "submitting": "PENDING", "pending": "PENDING", "running": "RUNNING", "stopping": "RUNNING", "completed": "COMPLETED", "failed": "FAILED",
           "cancelled": "CANCELLED"}
-"""States of hsched, in words of Slurm."""
+"""Slurm's names for states of hsched."""
 
 
 GONE_S = 90.0
-"""How long the queue must have had no Slurm job of a pool, because one submits the next one."""
+"""How long the queue must contain no Slurm job of a pool, because one submits the next one."""
 
 
 class Pool(tp.NamedTuple):
-    """The runs of one list: where hsched keeps their state, and their names by index."""
+    """The runs of one list: their state directory, and their names by index."""
 
     state_dir: str
     names: tp.List[str]
@@ -35,7 +35,7 @@ def pool_folder(folder: tp.Union[Path, str], job_id: str) -> Path:
 
 
 def pool_file(folder: tp.Union[Path, str], job_id: str) -> Path:
-    """Returns the file that says where the state of a pool is."""
+    """Returns the file with the state directory of a pool."""
     return pool_folder(folder, job_id) / "pool.json"
 
 
@@ -73,7 +73,7 @@ class HschedInfoWatcher(SlurmInfoWatcher):
         return words
 
     def _states(self, pool: str) -> tp.Dict[str, tp.Dict[str, str]]:
-        """Returns what is known of the runs of a pool, by job id."""
+        """Returns the known states of the runs of a pool, by job id."""
         own = read_pool(self.files[pool])
         shown = calls.run(["status"], own.state_dir, accept=(0, 1))
         states = {job["name"]: job["state"] for job in shown["jobs"]}
@@ -84,7 +84,7 @@ class HschedInfoWatcher(SlurmInfoWatcher):
 
 
     def _is_gone(self, pool: str, state_dir: str) -> bool:
-        """Returns whether the queue has had no Slurm job of a pool for some time: nobody will run what is left of it."""
+        """Returns whether the queue has contained no Slurm job of a pool for some time, so that its remaining runs will not start."""
         shown = subprocess.run(["squeue", "--me", "--noheader", "--format=%o"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                universal_newlines=True, check=False)
         if shown.returncode != 0 or any(line.startswith(state_dir + "/") for line in shown.stdout.splitlines()):
@@ -94,7 +94,7 @@ class HschedInfoWatcher(SlurmInfoWatcher):
 
 
 def write_pool(folder: tp.Union[Path, str], job_id: str, content: tp.Dict[str, tp.Any]) -> None:
-    """Replaces the file of a pool as a whole."""
+    """Replaces the file of a pool atomically."""
     path = pool_file(folder, job_id)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(content), encoding="utf-8")
@@ -111,7 +111,7 @@ def read_pool(path: Path) -> Pool:
 
 
 class HschedJob(SlurmJob[core.R]):
-    """A job of submitit that hsched submitted."""
+    """A submitit job that hsched submitted."""
 
     watcher = HschedInfoWatcher(delay_s=60)
 
@@ -125,7 +125,7 @@ class HschedJob(SlurmJob[core.R]):
         self._register_in_watcher()
 
     def cancel(self, check: bool = True) -> None:
-        """Cancels the job; of a pool, the run alone."""
+        """Cancels the job; in a pool, only this run."""
         if not is_of_pool(self.job_id):
             super().cancel(check)
             return

@@ -1,4 +1,4 @@
-"""The job file of a pool's runs, and how the pool is submitted."""
+"""The job file of a pool's runs, and the submission of the pool."""
 import math
 import os
 import re
@@ -12,17 +12,17 @@ from . import calls
 from .job import pool_folder
 
 MOST_GPUS, MOST_CPU_RUNS = 4, 8
-"""GPUs of an allocation, or runs at a time without GPUs, unless the user says how many."""
+"""GPUs of an allocation, or concurrent runs without GPUs, unless the user sets a number."""
 
 MOST_MINUTES = 12 * 60
-"""The longest allocation, unless the user says how long, or a single function takes longer."""
+"""The longest allocation, unless the user sets a time, or a single function takes longer."""
 
 _START_S = 60
-"""Seconds of an allocation in which its functions start; they save in the signal's delay before the end."""
+"""Seconds reserved in an allocation for starting functions. Before the end, they save during the signal's delay."""
 
 
 def has_pools() -> bool:
-    """Returns whether this hsched has pools of several allocations, and pools without GPUs; others have one allocation with GPUs."""
+    """Returns whether this hsched supports pools of several allocations and pools without GPUs; older ones support one allocation with GPUs."""
     return calls.knows("submit", "--pack")
 
 
@@ -35,7 +35,7 @@ def fits(parameters: tp.Dict[str, tp.Any]) -> bool:
 
 
 def job_file(ids: tp.Sequence[str], folder: Path, python_command: str, parameters: tp.Dict[str, tp.Any], max_num_timeout: int) -> tp.Dict[str, tp.Any]:
-    """Returns the job file: a job for each function, with an epoch for each time that it may time out, and one more."""
+    """Returns the job file: one job per function, with an epoch for each permitted timeout, and one more."""
     epochs, devices = max_num_timeout + 2, devices_of(parameters)
     prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", parameters.get("job_name", "submitit"))
     jobs = []
@@ -45,12 +45,12 @@ def job_file(ids: tp.Sequence[str], folder: Path, python_command: str, parameter
             "command": shell_line(folder, job_id, python_command, parameters, epochs),
             "env": {"SUBMITIT_EXECUTOR": "hsched", "SUBMITIT_HSCHED_JOB_ID": job_id, "SUBMITIT_HSCHED_TIMEOUTS": str(max_num_timeout),
                     "SUBMITIT_HSCHED_SIGNAL_DELAY_S": str(parameters.get("signal_delay_s", 90))},
-            # What hsched prints of a run goes to NAME.out there; the function starts where it was submitted.
+            # hsched writes the output of a run to NAME.out there; the function starts in the directory of the submission.
             "workdir": str(pool_folder(folder, job_id)),
             "checkpoint": {"dir": str(pool_folder(folder, job_id) / "checkpoints" / str(index)), "grace": "%ds" % parameters.get("signal_delay_s", 90)}}
         types = [part.split(":")[0] for part in (parameters["gpu_type"] or "").split(",") if part] if parameters.get("gpus_per_node") else ["cpu"]
         if types:
-            job["throughput"] = {kind: 1 for kind in types}  # nobody knows better, and a function is not to be measured
+            job["throughput"] = {kind: 1 for kind in types}  # no better value is known, and a function is not to be measured
         if parameters.get("cpus_per_task"):
             job["cpus_per_gpu"] = max(1, int(parameters["cpus_per_task"]) // devices)
         if parameters.get("cpus_per_gpu"):
@@ -64,7 +64,7 @@ def job_file(ids: tp.Sequence[str], folder: Path, python_command: str, parameter
 def shell_line(folder: Path, job_id: str, python_command: str, parameters: tp.Dict[str, tp.Any], epochs: int) -> str:
     """Returns the command of a run: the first rank calls the function, with its output in the files of submitit, and reports the end.
 
-    A function whose result is there is not called again, if a run was killed between the two.
+    A function whose result exists is not called again if the run was killed between result and report.
     """
     paths = utils.JobPaths(folder, job_id, 0)
     errors = "&1" if parameters.get("stderr_to_stdout") else ">" + shlex.quote(str(paths.stderr))
@@ -78,7 +78,7 @@ def shell_line(folder: Path, job_id: str, python_command: str, parameters: tp.Di
 
 
 def arguments(file: Path, runs: int, parameters: tp.Dict[str, tp.Any]) -> tp.List[str]:
-    """Returns the arguments of `hsched submit` for a pool; of an hsched without pools, for one allocation."""
+    """Returns the arguments of `hsched submit` for a pool or, if hsched does not support pools, for one allocation."""
     is_pool, on_gpus = has_pools(), bool(parameters.get("gpus_per_node"))
     each, at_most = devices_of(parameters), int(parameters["at_most"]) if is_pool else 1
     most = MOST_GPUS if on_gpus else MOST_CPU_RUNS
@@ -101,12 +101,12 @@ def arguments(file: Path, runs: int, parameters: tp.Dict[str, tp.Any]) -> tp.Lis
 
 
 def devices_of(parameters: tp.Dict[str, tp.Any]) -> int:
-    """Returns the devices of a run: its GPUs, or a place on CPUs."""
+    """Returns the devices of a run: its GPUs, or one CPU slot."""
     return int(parameters.get("gpus_per_node") or 1)
 
 
 def _mebibytes(text: str) -> int:
-    """Returns the MiB of a memory size as Slurm and submitit write it: a number of MiB, or one with K, M, G, T or P."""
+    """Returns a memory size in MiB from the notation of Slurm and submitit: a number of MiB, or one with K, M, G, T or P."""
     read = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(?:I?B)?\s*", text.upper())
     if read is None:
         raise ValueError("the memory %r is no size: write a number with a unit, such as 4GB" % text)

@@ -115,9 +115,10 @@ fn goal(file: &ForeignFile<'_>, imported: &mut Imported) {
         let line = file.line("early_terminate");
         if name.is_some() {
             imported.keys.insert("stop", json!({ "rule": "halving" }));
-            imported.remark(line, "early_terminate: became stop: halving, whose brackets are its own");
+            imported
+                .remark(line, "early_terminate: became stop: {rule: halving}; hsched chooses the brackets");
         } else {
-            imported.remark(line, "early_terminate: left out, for the file has no metric");
+            imported.remark(line, "early_terminate: left out, because the file has no metric");
         }
     }
 }

@@ -68,7 +68,7 @@ struct SetArgs {
     /// Precision, for jobs that set the key `precision`.
     #[arg(long, value_name = "NAME", value_parser = precision)]
     precision: Option<Precision>,
-    /// GPUs of a replica whose speed it is, for jobs with the key `replica` [default: 1].
+    /// Number of GPUs of the replica that has this speed, for jobs with the key `replica` [default: 1].
     #[arg(long, value_name = "N")]
     gpus: Option<NonZero<u32>>,
     /// Show what would change, and change nothing.

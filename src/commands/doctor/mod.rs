@@ -56,7 +56,7 @@ pub(super) struct Args {
     /// Keep the real names in the bundle.
     #[arg(long, requires = "bundle")]
     keep_names: bool,
-    /// Remove what hsched's looks at the queue have shown, from which it learns how long jobs wait.
+    /// Remove the stored looks at the queue, from which hsched learns how long jobs wait.
     #[arg(long, group = "action")]
     remove_looks: bool,
     /// Only show what --restore, --bundle or --remove-looks would do.

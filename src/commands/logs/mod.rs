@@ -24,8 +24,8 @@ use hsched_model::ErrorId;
 ///
 /// Prints the output of the job's latest submission, or of an earlier one. All submissions of a job write to the same
 /// file, NAME.out in the job's workdir; hsched prints only the part that belongs to one submission. A batch script
-/// prints to the files that it names itself, of an array one for each task. The name of a sweep prints the output of each of its
-/// runs, under a line with the path of the file. Does not call Slurm.
+/// prints to the files that it names, one per task of an array. The name of a sweep prints the output of each of its runs, under
+/// a line with the path of the file. Does not call Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the job, or of a sweep; a * matches any text.

@@ -36,18 +36,18 @@ use hsched_model::{ErrorId, GpuType, Job, JobId, Seconds};
 pub(super) struct PackArgs {
     /// Submit a few Slurm jobs in which `hsched run` runs all jobs, instead of one Slurm job for each.
     ///
-    /// The jobs get a state directory of their own, which the command prints. Each Slurm job is a member of the pool: it pulls runs
-    /// from there for as long as there are any. If its time limit is reached before the jobs are done, its runs save and another
-    /// member resumes them, or the next Slurm job.
+    /// The jobs get their own state directory, which the command prints. Each Slurm job is a member of the pool: it takes runs from
+    /// that directory until none are left. If it reaches its time limit before the jobs are done, its runs save, and another member
+    /// or the next Slurm job resumes them.
     #[arg(long, group = "pool", requires_all = ["gpus", "time"])]
     pub pack: bool,
     /// The same as --pack --at-most 1.
     #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most"])]
     pub together: bool,
-    /// With --pack: the most Slurm jobs at a time. There are fewer if what is left to run needs fewer.
+    /// With --pack: the maximum number of Slurm jobs at a time. Fewer are used if the remaining runs need fewer.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "pack")]
     at_most: u32,
-    /// With --pack: the GPUs of each node, such as v100:4, or v100:2,t4:2, or 4 for any type; cpu:4 for runs on CPUs alone.
+    /// With --pack: the GPUs of each node, such as v100:4, or v100:2,t4:2, or 4 for any type; cpu:4 for runs without GPUs.
     #[arg(long, value_name = "GPUS", value_parser = NodeGpus::parse, requires = "pool")]
     gpus: Option<NodeGpus>,
     /// With --pack: the number of nodes of each Slurm job.

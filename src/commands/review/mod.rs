@@ -21,7 +21,7 @@ use hsched_slurm::accounting::{self, Accounting, HeaderError};
 use hsched_slurm::review::review;
 use hsched_slurm::time;
 
-/// Show what your past jobs used of what they asked for, and what to ask for next time
+/// Show how much of their requests your past jobs used, and what to request next time
 ///
 /// Groups past runs by job name and compares time limit, memory, CPUs and GPUs with their use. Recommends `#SBATCH` options
 /// only if they would have cut at most 2 % of the past runs. With Slurm, it estimates from today's queue how much waiting the

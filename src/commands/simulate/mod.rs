@@ -347,7 +347,7 @@ fn knowledge() -> String {
     let known = registry.entries().map(|entry| (entry.name, Knowledge::words(entry.knows)));
     let copies = (HADARE, Knowledge::words(&[Knowledge::Lengths, Knowledge::Speeds]));
     let lines = known.chain([copies]).map(|(name, words)| format!("  {name:<14} {words}\n"));
-    format!("What policies know of jobs, beside the GPUs that they ask for:\n{}", lines.collect::<String>())
+    format!("What policies know about jobs, besides the requested GPUs:\n{}", lines.collect::<String>())
 }
 
 /// Returns the names of all policies: the placing ones, the one that forks jobs, and the one with a network.

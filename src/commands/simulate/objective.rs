@@ -12,8 +12,8 @@ use hsched_plan::Objective;
 /// An objective.
 #[derive(Debug, clap::Args)]
 pub(super) struct ObjectiveArgs {
-    /// Objective to minimise, for the policies of `hsched plan` and for hadare. Other policies have an objective of
-    /// their own. hadare: with mean-jct, jobs that can complete within the round are the first to get nodes;
+    /// Objective to minimise, for the policies of `hsched plan` and for hadare. Other policies have their
+    /// own objective. hadare: with mean-jct, jobs that can complete within the round are the first to get nodes;
     /// with makespan, the job that ends last gets the next node.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
           value_parser = Named(&Objective::NAMES))]

@@ -110,7 +110,7 @@ pub struct PolicyRow {
     pub error: Option<String>,
 }
 
-/// A period in which a job holds the same GPUs: `[job, start, work, end, gpu, …]`. `work` is the begin of
+/// A period in which a job holds the same GPUs: `[job, start, work, end, gpu, …]`. `work` is the start of
 /// training after a restart, and each `gpu` an index into [`Report::gpus`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
@@ -266,7 +266,7 @@ impl Report {
         }
     }
 
-    /// Returns the begin and the end of the displayed period.
+    /// Returns the start and the end of the displayed period.
     pub fn times(&self) -> Option<(f64, f64)> {
         let starts = self.jobs.iter().map(|job| job.arrival_s);
         let spans = || self.runs.iter().flat_map(|run| &run.spans);

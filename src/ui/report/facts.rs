@@ -70,7 +70,7 @@ fn idle(report: &Report, run: &ReportRun) -> Option<String> {
     let (begin, _) = report.times()?;
     // Until the last job of this policy has ended.
     let end = run.spans.iter().map(|span| span.end).max_by(f64::total_cmp).filter(|end| *end > begin)?;
-    // For a period: the idle GPU time, its begin and end, and the idle GPUs.
+    // For a period: the idle GPU time, its start and end, and the idle GPUs.
     let (mut held, mut largest) = (0.0, (0.0, begin, begin, 0.0));
     let edges = run.in_use.iter().copied().chain([(end, 0.0)]).collect::<Vec<_>>();
     let before = edges.first().map(|(at, _)| (begin, *at, 0.0));

@@ -1,6 +1,7 @@
 //! A job as a row, and a curve as a line of characters.
 
-use crate::ui::status::{JobSummary, metric};
+use crate::ui::metric::metric;
+use crate::ui::status::JobSummary;
 use crate::ui::terminal::harmless;
 use hsched_engine::{JobState, ScriptJob};
 use hsched_model::Time;
@@ -44,7 +45,7 @@ impl TopRow {
             gpus: gpus.unwrap_or_else(|| "-".to_owned()),
             epochs: Some((tracked.epochs_done, tracked.job.epochs)),
             ends: start.or_else(|| summary.ends(now)).unwrap_or_else(|| "-".to_owned()),
-            metric: named_metric.map_or_else(|| "-".to_owned(), metric),
+            metric: named_metric.map_or_else(|| "-".to_owned(), |(name, value)| metric(name, *value)),
             curve,
             is_stuck: summary.stall().is_some(),
             is_over: tracked.phase.is_over(),

@@ -1,4 +1,4 @@
-# Saved accounting of twenty runs that ask for ten hours and take one.
+# Saved accounting of twenty runs that request ten hours and take one.
 . "$DOCUMENTS/slurm.sh"
 full_cluster
 {

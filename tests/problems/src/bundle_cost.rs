@@ -1,10 +1,11 @@
-//! A job's completion time on GPUs counted by type, by the planner's formulas (section 1) and bisection alone.
+//! A job's completion time on GPUs counted by type, only by the planner's formulas (section 1) and bisection.
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 use hsched_plan::{JobModel, Problem, TypeModel, WorkerNode};
 
-/// The completion time of a job on `bundle` (GPUs by type) in a ring of `link` Gbit/s; `None` where it may not run so.
+/// The completion time of a job on `bundle` (GPUs by type) in a ring of `link` Gbit/s; `None` if it may not run on
+/// them.
 pub fn time(job: &JobModel, bundle: &[u32], link: f64) -> Option<f64> {
     let ranks: u32 = bundle.iter().sum();
     if ranks < job.min_gpus || ranks > job.max_gpus {
@@ -29,7 +30,7 @@ pub fn time(job: &JobModel, bundle: &[u32], link: f64) -> Option<f64> {
         return None;
     }
     if !job.accumulate {
-        // Whole quanta must fit too.
+        // Whole quanta must also fit.
         let room = |model: &TypeModel| {
             model.max_batch.map_or(job.global_batch, |most| most / job.batch_quantum * job.batch_quantum)
         };

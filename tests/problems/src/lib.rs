@@ -16,7 +16,7 @@ pub fn registry() -> Registry {
 /// Returns the planner's policy of that name.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn find(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
     registry().find(name, parameters)
 }

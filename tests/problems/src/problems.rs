@@ -140,7 +140,7 @@ fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
     )
 }
 
-/// The same problem, with the mean completion time as its objective where that is about deadlines.
+/// The same problem, with the mean completion time as its objective if that is about deadlines.
 pub fn without_deadlines(mut problem: Problem) -> Problem {
     if problem.objective == Objective::Deadlines {
         problem.objective = Objective::MeanJct;

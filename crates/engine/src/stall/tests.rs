@@ -1,4 +1,4 @@
-//! Healthy trainings, which must raise no alarm, and stuck ones.
+//! Healthy jobs, which must raise no alarm, and stuck ones.
 
 use super::*;
 use crate::{NodeSample, RankSample, Stage, Submission};

@@ -51,7 +51,7 @@ pub use self::pool_files::PoolFolder;
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, planned_samples};
 pub use self::restore::Replaced;
-pub use self::results::{MetricCurves, Results};
+pub use self::results::{MetricCurves, Results, metric_range};
 pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece, script_chains};
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
 pub use self::snapshot::BY_HAND;

@@ -8,13 +8,13 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::run_result::{Reports, curve};
+use crate::run_result::{MetricRange, Reports, curve, ranges};
 use crate::store::files::{private, read, replace, write_error};
 use crate::store::samples::{Extent, samples};
 use crate::store::{StateError, report_folder, reports};
-use crate::{JobState, RunResult, SampledUse, State, SubmissionRecord};
+use crate::{EpochReport, JobState, RunResult, SampledUse, State, SubmissionRecord};
 use hsched_model::{JobName, Time};
 
 const NAME: &str = "results";
@@ -106,18 +106,38 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
     append().map_err(write_error(&path))
 }
 
+/// Returns the range of a metric of a job, as its result has it; `None` if no epoch has reported it.
+pub fn metric_range(root: &Path, tracked: &JobState, metric: &str) -> Option<MetricRange> {
+    let epochs = |attempt: &SubmissionRecord| Reports {
+        epochs: epochs(root, tracked, attempt, attempt.meant),
+        sampled: SampledUse::default(),
+    };
+    let reported: Vec<Reports> = attempts(tracked).map(epochs).collect();
+    ranges(&curve(tracked, &reported)).remove(metric)
+}
+
 /// Returns the report files of each submission: past ones first, then current ones. Unreadable files count as
 /// empty.
 fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Reports> {
-    let past = tracked.past.iter().map(|past| &past.attempt);
-    let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
     let of_one = |attempt: &SubmissionRecord| {
-        let key = attempt.key(&tracked.job.name);
-        let folder = report_folder(root, &key.run, &key.name());
-        let epochs = reports::epochs(&folder, 1, 0, now).unwrap_or_default();
-        Reports { epochs, sampled: SampledUse::of(&samples(&folder, Extent::All)) }
+        let sampled = SampledUse::of(&samples(&folder(root, tracked, attempt), Extent::All));
+        Reports { epochs: epochs(root, tracked, attempt, now), sampled }
     };
-    past.chain(current).map(of_one).collect()
+    attempts(tracked).map(of_one).collect()
+}
+
+fn attempts(tracked: &JobState) -> impl Iterator<Item = &SubmissionRecord> {
+    let past = tracked.past.iter().map(|past| &past.attempt);
+    past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
+}
+
+fn epochs(root: &Path, tracked: &JobState, attempt: &SubmissionRecord, now: Time) -> Vec<EpochReport> {
+    reports::epochs(&folder(root, tracked, attempt), 1, 0, now).unwrap_or_default()
+}
+
+fn folder(root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> PathBuf {
+    let key = attempt.key(&tracked.job.name);
+    report_folder(root, &key.run, &key.name())
 }
 
 #[cfg(test)]

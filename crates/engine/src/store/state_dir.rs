@@ -3,6 +3,7 @@
 //! ```text
 //! STATE/lock                 held while a command changes the directory; contains its process id
 //! STATE/watch.lock           held by a `watch` that runs continuously
+//! STATE/add.lock             held by an `add` or `ask` from its look at the known names until its jobs are there
 //! STATE/state.json           the state of every job, replaced atomically before any action
 //! STATE/state.json.old       the previous state
 //! STATE/looked               empty; its modification time is that of the last observation of the jobs
@@ -25,7 +26,7 @@
 //! STATE/runs/RUN/JOB.guard   under `hsched run`: the guard process of the job
 //! STATE/runs/RUN/report/JOB:claim  the Slurm job that won a race for JOB: a symbolic link to its id; with
 //!                            -after-ID, the one that continued after ID
-//! STATE/runs/RUN/report/JOB  reports of the ranks, and the script's notes on the begin of its output and its end
+//! STATE/runs/RUN/report/JOB  reports of the ranks, and the script's notes on the start of its output and its end
 //!
 //! (*) written without the lock
 //! ```
@@ -39,12 +40,14 @@ mod error;
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -58,6 +61,9 @@ use crate::store::state_file::Claim;
 use crate::store::{Ledger, last_look, old_runs, random};
 use crate::{Rules, State};
 use hsched_model::{JobId, Time};
+
+/// How long a command waits for another one that adds jobs before it says so.
+const SILENT_WAIT: Duration = Duration::from_secs(1);
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -166,15 +172,24 @@ impl StateDir {
     }
 
     /// Waits for the lock of commands that add jobs depending on the known ones: without the lock of the
-    /// state directory, two of them could both find the same name free. Closing the file releases it.
+    /// state directory, two of them could both find the same name free. Closing the file releases it. Calls
+    /// `tell` once if it waits for more than a second.
     ///
     /// # Errors
     /// If the lock is unavailable, or the directory cannot be created or is writable for others.
-    pub fn lock_add(root: &Path) -> Result<File, StateError> {
+    pub fn lock_add(root: &Path, tell: impl FnOnce()) -> Result<File, StateError> {
         make(root, root)?;
         let path = root.join("add.lock");
         let lock = private().append(true).open(&path).map_err(write_error(&path))?;
-        lock.lock().map_err(write_error(&path))?;
+        let (sender, receiver) = mpsc::channel();
+        let locked = thread::scope(|scope| {
+            scope.spawn(|| sender.send(lock.lock()));
+            receiver.recv_timeout(SILENT_WAIT).or_else(|_| {
+                tell();
+                receiver.recv()
+            })
+        });
+        locked.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(write_error(&path))?;
         Ok(lock)
     }
 

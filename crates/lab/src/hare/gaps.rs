@@ -32,7 +32,7 @@ impl Gaps {
         best.map(|(_, _, spot)| spot)
     }
 
-    /// Returns the begin of the first gap of a GPU into which a task of length `time` fits that may start at
+    /// Returns the start of the first gap of a GPU into which a task of length `time` fits that may start at
     /// `from`.
     fn first_gap(&self, gpu: usize, from: f64, time: f64) -> f64 {
         let busy = &self.busy[gpu];

@@ -19,7 +19,7 @@ pub struct Trace {
     pub jobs: Vec<TraceJob>,
     /// The maximum speeds of the jobs.
     pub paces: Paces,
-    /// Begin of the trace.
+    /// Start of the trace.
     pub now: Time,
 }
 

@@ -32,7 +32,7 @@ pub struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    /// Returns a play before its begin.
+    /// Returns a play before its start.
     pub fn new(
         world: SimulatedWorld,
         mut orders: Vec<(Time, Event)>,

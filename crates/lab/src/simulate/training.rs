@@ -23,7 +23,7 @@ pub(super) struct SimulatedTraining {
     pub last: u64,
     /// Steps of the current epoch that an earlier run has saved.
     pub first_step: u64,
-    /// Begin of the first step of this run in the current epoch.
+    /// Start of the first step of this run in the current epoch.
     pub begun: Time,
     pub steps: EpochSteps,
     /// The step after which it saves and ends.

@@ -1,4 +1,4 @@
-//! Trainings in pieces: the next piece waits in the queue while one runs, takes over, and is neither lost nor
+//! Jobs in pieces: while one piece runs, the next one waits in the queue; it takes over, and is neither lost nor
 //! duplicated wherever hsched dies.
 
 use std::cell::Cell;

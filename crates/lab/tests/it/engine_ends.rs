@@ -2,7 +2,8 @@
 //! ends are accepted.
 
 use hsched_engine::{
-    AfterStop, End, JobState, News, PastAttempt, Stage, StopProgress, SubmissionRecord, apply,
+    AfterStop, BackendKind, End, JobState, News, PastAttempt, Rules, Stage, StopProgress, SubmissionRecord,
+    apply,
 };
 use hsched_model::{Seconds, Time};
 
@@ -108,7 +109,7 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
 
 #[test]
 fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last_epoch() {
-    let asked = |request: StopProgress, then: AfterStop, done: u64| {
+    let asked_under = |backend: BackendKind, request: StopProgress, then: AfterStop, done: u64| {
         let stage = Stage::Stopping { since: Time(40.0), then, request };
         let attempt = attempt("r", "v1", "v100", 1, 0);
         let tracked = JobState {
@@ -117,15 +118,19 @@ fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last
         };
         let mut state = state(vec![tracked]);
         let news = News::Ended { end: End::Completed, at: Time(50.0) };
-        apply(&mut state, Time(60.0), &heard("a", "r", news), &rules());
+        apply(&mut state, Time(60.0), &heard("a", "r", news), &Rules { backend, ..rules() });
         let job = state.jobs.remove(0);
         (job.phase.word(), job.past.last().expect("an attempt").end.clone())
     };
+    let asked = |request, then, done| asked_under(BackendKind::Queue, request, then, done);
     for request in [StopProgress::Asked, StopProgress::Killed] {
         assert_eq!(asked(request, AfterStop::GoOn, 9), ("waiting", End::Cut));
         assert_eq!(asked(request, AfterStop::Cancel, 0), ("cancelled", End::Cut));
         assert_eq!(asked(request, AfterStop::GoOn, 10), ("completed", End::Completed));
     }
+    // Its script knows whether the commands had returned before.
+    let local = asked_under(BackendKind::Devices, StopProgress::Asked, AfterStop::GoOn, 0);
+    assert_eq!(local, ("completed", End::Completed));
     // Slurm has not received the request yet.
     assert_eq!(asked(StopProgress::Meant, AfterStop::GoOn, 0), ("completed", End::Completed));
 }

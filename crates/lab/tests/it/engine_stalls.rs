@@ -1,4 +1,4 @@
-//! The handling of stuck trainings: they are reported once and ended if the owner wants that; harmless pauses
+//! The handling of stuck jobs: they are reported once and ended if the user requests it; harmless pauses
 //! are remembered.
 
 use hsched_engine::{

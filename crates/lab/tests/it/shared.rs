@@ -43,7 +43,7 @@ pub fn job(name: &str, hours: u64) -> JobModel {
 pub const T4: Slot = Slot { node: 0, gpu_type: 0, count: 1 };
 pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
 
-/// Places a job on its GPUs after one complete epoch, at the begin of the next.
+/// Places a job on its GPUs after one complete epoch, at the start of the next.
 pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
     let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
     let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };

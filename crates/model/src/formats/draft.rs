@@ -65,5 +65,14 @@ fn read_value(key: &JobKey, value: &ReaderValue<'_>, job: &mut Job) -> Option<()
         return (key.read)(value, job);
     }
     let names: Vec<&str> = key.inner.iter().map(|inner| inner.name).collect();
+    if value.is_scalar() {
+        value.not_a_map(&format!(
+            "write {}: {{{}: …}}; its keys are {}",
+            key.name,
+            names[0],
+            names.join(", ")
+        ));
+        return None;
+    }
     read_keys(key.inner.iter(), &value.fields(&names), true, job).is_empty().then_some(())
 }

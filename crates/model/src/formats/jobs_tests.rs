@@ -114,6 +114,12 @@ jobs:
 }
 
 #[test]
+fn a_value_in_place_of_a_map_is_refused_with_its_keys() {
+    let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 9, global_batch: 1, model_size: 1MB, command: b, stop: best}]";
+    assert_snapshot!(parse(text).expect_err(text).in_file("jobs.yaml"), @r#"jobs.yaml:1: jobs[0].stop: must be a map of keys and values, got "best"; write stop: {rule: …}; its keys are rule, when_busy, patience, not_before, brackets, confidence, give_up"#);
+}
+
+#[test]
 fn files_of_another_kind_are_refused() {
     let check = |text: &str| parse(text).expect_err(text).in_file("jobs.yaml");
     assert_snapshot!(check(""), @"jobs.yaml:1: is missing the required key jobs");

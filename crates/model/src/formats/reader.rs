@@ -238,6 +238,16 @@ impl<'a> ReaderValue<'a> {
         matches!(self.node.kind, ValueKind::Map(_))
     }
 
+    /// Returns whether this is a single value.
+    pub(super) fn is_scalar(&self) -> bool {
+        matches!(self.node.kind, ValueKind::Scalar { .. }) && !self.is_nothing()
+    }
+
+    /// Reports that this is not a map, with a hint.
+    pub(super) fn not_a_map(&self, hint: &str) {
+        self.report(self.shape_error("a map of keys and values").hint(hint));
+    }
+
     /// Reads the items of a list; a key without a value has none.
     pub(super) fn items(&self) -> Vec<Self> {
         match &self.node.kind {
@@ -356,7 +366,7 @@ impl<'a> ReaderValue<'a> {
             .map_or(self.node.line, |(key, _)| key.line)
     }
 
-    fn wrong_shape<T>(&self, expected: &str) -> Option<T> {
+    fn shape_error(&self, expected: &str) -> ValueError {
         let found = match &self.node.kind {
             _ if self.is_nothing() => "nothing".to_owned(),
             ValueKind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
@@ -364,7 +374,11 @@ impl<'a> ReaderValue<'a> {
             ValueKind::List(_) => "a list".to_owned(),
             ValueKind::Map(_) => "a map".to_owned(),
         };
-        let error = ValueError::new(format!("must be {expected}, got {found}")).id(ErrorId::WrongShape);
+        ValueError::new(format!("must be {expected}, got {found}")).id(ErrorId::WrongShape)
+    }
+
+    fn wrong_shape<T>(&self, expected: &str) -> Option<T> {
+        let error = self.shape_error(expected);
         let is_number = |text: &str| parse_number(text).is_ok();
         self.report(match &self.node.kind {
             ValueKind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),

@@ -29,7 +29,8 @@ pub const CLUSTER_TYPES: [&str; 2] = ["t4", "v100"];
 const HEAD: &str = "\
 # Training jobs for hsched. Replace every value marked REPLACE with your own, then:
 #   hsched plan jobs.yaml      shows which GPUs each job gets
-#   hsched when jobs.yaml      on a full cluster: which request would finish first, wait and run together
+#   hsched when jobs.yaml      on a full cluster: which request would finish first, including its wait
+#   hsched run jobs.yaml       without Slurm: runs the jobs on the GPUs of this machine
 # Lines that begin with # and a space are comments. To set a key with a # directly before it, remove the #.
 jobs:
   - name: example                # unique; letters, digits, - _ .
@@ -37,11 +38,11 @@ jobs:
     epochs: 10                   # REPLACE
     global_batch: 256            # REPLACE: samples per step over all ranks; never changes, whatever the placement
     model_size: 100MB            # REPLACE: bytes that ranks exchange after each step (4 per parameter in fp32)
-    throughput:                  # REPLACE: samples/s of this training on one GPU of each type
+    throughput:                  # REPLACE: samples/s of this job on one GPU of each type; `hsched run` also works without
 ";
 
 const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_BATCH of $HSCHED_GLOBAL_BATCH samples'   # REPLACE
-    max_gpus: 8                  # maximum number of GPUs
+    max_gpus: 8                  # maximum number of GPUs; 1 for a program without ranks (DDP): hsched starts it once per GPU
     #min_gpus: 1                 # minimum number of GPUs
     #weight: 1                   # weight in --objective weighted
     #syncs_per_epoch: 196        # gradient exchanges per epoch [default: one per step]
@@ -134,7 +135,7 @@ mod tests {
         let keys = |text: &str| unedited(text).into_iter().map(|(_, key)| key.to_owned()).collect::<Vec<_>>();
         let all = ["samples_per_epoch", "epochs", "global_batch", "model_size", "throughput", "command"];
         assert_eq!(keys(&text), all);
-        assert_eq!(unedited(&text)[0], (7, "samples_per_epoch"));
+        assert_eq!(unedited(&text)[0], (8, "samples_per_epoch"));
         let read = |text: &str| formats::jobs::parse(text).expect("jobs").remove(0);
         assert!(is_example(&read(&text)));
         let edited = text

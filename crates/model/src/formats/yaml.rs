@@ -270,6 +270,14 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
             )
         });
     }
+    let has_hostlist = at_line.contains('{') && at_line.contains('[') && !at_line.contains(": [");
+    if said.contains("flow mapping") && has_hostlist {
+        return Some((
+            line,
+            "a value between braces contains brackets",
+            "put the value in quotes, as in {name: \"n[1-2]\"}",
+        ));
+    }
     let is_escape = ["hexadecimal", "escape"].iter().any(|word| said.contains(word));
     (is_escape && at_line.contains('\\')).then_some((
         line,
@@ -357,6 +365,10 @@ mod tests {
         check(
             "a: 1\n  b: 2\n",
             "line 2: not valid YAML: a key is in the wrong place; align it with the other keys, and put values with a colon in quotes",
+        );
+        check(
+            "nodes:\n- {name: n[1-2], gpus: {v100: 4}}\n",
+            "line 2: not valid YAML: a value between braces contains brackets; put the value in quotes, as in {name: \"n[1-2]\"}",
         );
         for path in ["\"C:\\Users\\x\"", "\"C:\\data\""] {
             check(

@@ -1,4 +1,4 @@
-//! A good plan: each job's best choice at the prices in turn, then pairs of jobs placed anew.
+//! A good plan: each job's best choice at the prices in turn, then pairs of jobs that are placed again.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -106,7 +106,7 @@ impl<'a> Primal<'a> {
         self.value = potential(problem, &dual.weights, &self.rings);
     }
 
-    /// Places pairs of jobs anew until many attempts fail or `stop` returns true; returns whether it did.
+    /// Places pairs of jobs again until many attempts fail or `stop` returns true; returns whether it did.
     pub(super) fn improve(
         &mut self,
         problem: &Problem,
@@ -161,7 +161,7 @@ impl<'a> Primal<'a> {
         self.value = potential(problem, &dual.weights, &self.rings);
     }
 
-    /// Places two jobs anew: the first at perturbed market prices, the second with the remaining GPUs.
+    /// Places two jobs again: the first at perturbed market prices, the second with the remaining GPUs.
     fn renew(
         &mut self,
         problem: &Problem,

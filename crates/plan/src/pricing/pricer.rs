@@ -106,16 +106,19 @@ impl<'a> Pricer<'a> {
     ) -> Option<Priced> {
         let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
         let inside = self.inside.iter().map(|bundle| (value(bundle), bundle));
-        let mut best =
-            inside.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(value, bundle)| (value, bundle.clone()));
-        let mut floor = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+        let inside = inside.min_by(|a, b| a.0.total_cmp(&b.0));
+        let mut least = inside.map_or(f64::INFINITY, |(value, _)| value);
+        let (mut floor, mut across) = (least, None);
         for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
-            let least = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
             let found = rings.cheapest(prices, tolerance, least, hint);
             floor = floor.min(found.floor);
-            best = found.bundle.map(|bundle| (value(&bundle), bundle)).or(best);
+            if let Some(bundle) = found.bundle {
+                least = value(&bundle);
+                across = Some(bundle);
+            }
         }
-        best.map(|(value, bundle)| Priced { bundle, value, floor })
+        let bundle = across.or_else(|| inside.map(|(_, bundle)| bundle.clone()))?;
+        Some(Priced { bundle, value: least, floor })
     }
 
     /// Returns the best bundle over the network or in a hall with a value below `below`, with its value and a

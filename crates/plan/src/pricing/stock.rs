@@ -65,7 +65,20 @@ impl Stock {
 
     /// Returns the price of a replica of a job by type, from the prices of the resources.
     pub(crate) fn own_prices(&self, job: &JobModel, prices: &[f64], weight: f64) -> Vec<f64> {
-        (0..self.types).map(|ty| self.of_size(prices, ty, job.block(ty), job.size(ty)) / weight).collect()
+        let mut own = Vec::new();
+        self.put_own_prices(job, prices, weight, &mut own);
+        own
+    }
+
+    /// Overwrites `own` with the price of a replica of a job by type.
+    pub(crate) fn put_own_prices(&self, job: &JobModel, prices: &[f64], weight: f64, own: &mut Vec<f64>) {
+        own.clear();
+        if job.replica.is_none() && self.sizes.is_empty() {
+            own.extend(prices.iter().map(|price| price / weight));
+            return;
+        }
+        let price = |ty: usize| self.of_size(prices, ty, job.block(ty), job.size(ty)) / weight;
+        own.extend((0..self.types).map(price));
     }
 
     /// Returns the price of a number of GPUs of a type, of which each `block` must be on one node.
@@ -85,6 +98,16 @@ impl Stock {
         let of_part = |&(ty, part): &(usize, u32)| replicas[ty] * (job.block(ty) / part);
         uses.extend(self.sizes.iter().map(of_part));
         uses
+    }
+
+    /// Adds the units of each resource that these replicas take.
+    pub(crate) fn add_uses(&self, job: &JobModel, replicas: &[u32], demand: &mut [f64]) {
+        if job.replica.is_none() && self.sizes.is_empty() {
+            demand.iter_mut().zip(replicas).for_each(|(demand, &count)| *demand += f64::from(count));
+            return;
+        }
+        let uses = self.uses(job, replicas);
+        demand.iter_mut().zip(uses).for_each(|(demand, count)| *demand += f64::from(count));
     }
 
     /// Returns the value of the resources at these prices minus the value that nodes can hold at the same

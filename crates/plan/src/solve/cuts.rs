@@ -52,14 +52,14 @@ pub fn highest_under(cuts: &[&Cut], box_: &[(f64, f64)]) -> Option<Highest> {
     if unit <= 0.0 || !unit.is_finite() {
         return None;
     }
-    let plane = |cut: &Cut| {
+    let mut starts = Vec::with_capacity(cuts.len());
+    let mut slopes = Vec::with_capacity(cuts.len() * box_.len());
+    for cut in cuts {
         let low = cut.slope.iter().zip(box_).zip(&cut.at).map(|((s, (low, _)), at)| s * (low - at));
-        let start = (cut.value - center.value + low.sum::<f64>()) / unit;
-        let slope = cut.slope.iter().zip(&widths).map(|(slope, width)| slope * width / unit);
-        (start, slope.collect())
-    };
-    let planes: Vec<(f64, Vec<f64>)> = cuts.iter().map(|cut| plane(cut)).collect();
-    let mut tableau = Tableau::new(&planes, box_.len());
+        starts.push((cut.value - center.value + low.sum::<f64>()) / unit);
+        slopes.extend(cut.slope.iter().zip(&widths).map(|(slope, width)| slope * width / unit));
+    }
+    let mut tableau = Tableau::new(&starts, &slopes, box_.len());
     tableau.solve()?;
     let (solved, top) = tableau.highest();
     let place = solved.iter().zip(&widths).zip(box_);
@@ -75,46 +75,53 @@ pub fn highest_under(cuts: &[&Cut], box_: &[(f64, f64)]) -> Option<Highest> {
 struct Tableau {
     planes: usize,
     dimensions: usize,
-    /// The rows, followed by the reduced costs, whose right side is the negated cost.
-    rows: Vec<Vec<f64>>,
+    /// The rows one after the other, followed by the reduced costs, whose right side is the negated cost.
+    cells: Vec<f64>,
     /// The column in the basis, by row.
     basis: Vec<usize>,
 }
 
 impl Tableau {
-    /// Returns the tableau of the basis that contains only the last plane.
-    fn new(planes: &[(f64, Vec<f64>)], dimensions: usize) -> Self {
-        let count = planes.len();
-        let right = count + 2 * dimensions;
-        let (start, last) = &planes[count - 1];
-        let mut rows = Vec::with_capacity(dimensions + 2);
+    /// Returns the tableau of the basis that contains only the last plane; `slopes` has those of each plane.
+    fn new(starts: &[f64], slopes: &[f64], dimensions: usize) -> Self {
+        let count = starts.len();
+        let width = count + 2 * dimensions + 1;
+        let right = width - 1;
+        let (start, last) = (starts[count - 1], &slopes[(count - 1) * dimensions..]);
+        let mut cells = vec![0.0; width * (dimensions + 2)];
         let mut basis = vec![count - 1];
-        let mut sum = vec![0.0; right + 1];
+        let (above, costs) = cells.split_at_mut(width * (dimensions + 1));
+        let (sum, rows) = above.split_at_mut(width);
         sum[..count].fill(1.0);
         sum[right] = 1.0;
-        let mut costs = vec![0.0; right + 1];
-        for (cost, (plane_cost, _)) in costs.iter_mut().zip(planes) {
+        for (cost, plane_cost) in costs.iter_mut().zip(starts) {
             *cost = plane_cost - start;
         }
         costs[count..count + dimensions].fill(1.0);
         costs[right] = -start;
-        rows.push(sum);
-        for (dimension, &slope) in last.iter().enumerate() {
+        for ((dimension, &slope), row) in last.iter().enumerate().zip(rows.chunks_exact_mut(width)) {
             let (above, below) = (count + dimension, count + dimensions + dimension);
             let sign = if slope >= 0.0 { 1.0 } else { -1.0 };
-            let mut row = vec![0.0; right + 1];
-            for (cell, (_, coefficients)) in row.iter_mut().zip(planes) {
+            for (cell, coefficients) in row.iter_mut().zip(slopes.chunks_exact(dimensions)) {
                 *cell = sign * (slope - coefficients[dimension]);
             }
             (row[above], row[below], row[right]) = (sign, -sign, sign * slope);
             if slope >= 0.0 {
-                costs.iter_mut().zip(&row).for_each(|(cost, cell)| *cost -= cell);
+                costs.iter_mut().zip(row).for_each(|(cost, cell)| *cost -= *cell);
             }
             basis.push(if slope >= 0.0 { above } else { below });
-            rows.push(row);
         }
-        rows.push(costs);
-        Self { planes: count, dimensions, rows, basis }
+        Self { planes: count, dimensions, cells, basis }
+    }
+
+    /// Returns the number of cells of a row.
+    fn width(&self) -> usize {
+        self.planes + 2 * self.dimensions + 1
+    }
+
+    /// Returns a row, or after all rows the reduced costs.
+    fn row(&self, row: usize) -> &[f64] {
+        &self.cells[row * self.width()..][..self.width()]
     }
 
     /// Pivots until no column lowers the cost; `None` if that does not end.
@@ -130,8 +137,7 @@ impl Tableau {
 
     /// Returns the column that lowers the cost most, or the first that lowers it.
     fn entering(&self, first: bool) -> Option<usize> {
-        let right = self.planes + 2 * self.dimensions;
-        let costs = &self.rows[self.basis.len()][..right];
+        let costs = &self.row(self.basis.len())[..self.width() - 1];
         let mut lower = costs.iter().enumerate().filter(|(_, cost)| **cost < -GAIN);
         let column = if first { lower.next() } else { lower.min_by(|a, b| a.1.total_cmp(b.1)) };
         column.map(|(column, _)| column)
@@ -140,43 +146,45 @@ impl Tableau {
     /// Returns the row whose column leaves the basis: the first to reach 0, and of several the one with the
     /// first column.
     fn leaving(&self, column: usize) -> Option<usize> {
-        let right = self.planes + 2 * self.dimensions;
-        let rows = self.rows[..self.basis.len()].iter().enumerate().filter(|(_, row)| row[column] > PIVOT);
+        let right = self.width() - 1;
+        let rows = self.cells.chunks_exact(self.width()).take(self.basis.len()).enumerate();
+        let rows = rows.filter(|(_, row)| row[column] > PIVOT);
         let steps = rows.map(|(row, cells)| (cells[right].max(0.0) / cells[column], self.basis[row], row));
         steps.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, row)| row)
     }
 
     fn pivot(&mut self, row: usize, column: usize) {
-        let mut pivot = std::mem::take(&mut self.rows[row]);
+        let width = self.width();
+        let (before, rest) = self.cells.split_at_mut(row * width);
+        let (pivot, after) = rest.split_at_mut(width);
         let by = pivot[column].recip();
-        for cell in &mut pivot {
+        for cell in &mut *pivot {
             *cell *= by;
         }
-        for other in self.rows.iter_mut().filter(|other| !other.is_empty()) {
+        for other in before.chunks_exact_mut(width).chain(after.chunks_exact_mut(width)) {
             let times = other[column];
             if times != 0.0 {
-                other.iter_mut().zip(&pivot).for_each(|(cell, coefficient)| *cell -= times * coefficient);
+                other.iter_mut().zip(&*pivot).for_each(|(cell, coefficient)| *cell -= times * coefficient);
                 other[column] = 0.0;
             }
         }
         pivot[column] = 1.0;
-        self.rows[row] = pivot;
         self.basis[row] = column;
     }
 
     /// Returns the λ of each plane.
     fn weights(&self) -> Vec<f64> {
-        let right = self.planes + 2 * self.dimensions;
+        let right = self.width() - 1;
         let mut weights = vec![0.0; self.planes];
         for (row, &column) in self.basis.iter().enumerate().filter(|(_, column)| **column < self.planes) {
-            weights[column] = self.rows[row][right].max(0.0);
+            weights[column] = self.row(row)[right].max(0.0);
         }
         weights
     }
 
     /// Returns the primal variables: the reduced costs of ν, and the cost.
     fn highest(&self) -> (Vec<f64>, f64) {
-        let costs = &self.rows[self.basis.len()];
+        let costs = self.row(self.basis.len());
         let below = self.planes + self.dimensions;
         (costs[below..below + self.dimensions].to_vec(), -costs[below + self.dimensions])
     }

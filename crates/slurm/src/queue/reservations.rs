@@ -31,7 +31,7 @@ fn reservation(line: &str) -> Option<Reservation> {
     };
     let nodes = hostlist::expand(field("Nodes").unwrap_or_default()).ok()?;
     let nodes = nodes.iter().map(|name| NodeName::new(name).ok()).collect::<Option<BTreeSet<_>>>()?;
-    // Maintenance reservations name administrators, but nobody submits to them.
+    // Maintenance reservations name administrators, but no user submits to them.
     let is_maintenance = field("Flags").is_some_and(|flags| flags.split(',').any(|flag| flag == "MAINT"));
     let names = |key: &str| -> BTreeSet<String> {
         let list = field(key).filter(|_| !is_maintenance).unwrap_or_default();

@@ -52,7 +52,8 @@ pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Opt
     // Without different tiers, no job preempts another.
     let tiers: BTreeSet<u32> = partitions.iter().filter_map(|partition| partition.tier).collect();
     let is_needless = kind.ends_with("partition_prio") && tiers.len() == 1;
-    (is_on && !is_needless).then(|| format!("jobs here may be preempted (PreemptType={kind}): not counted"))
+    (is_on && !is_needless)
+        .then(|| format!("Slurm may preempt jobs here (PreemptType={kind}); the estimates ignore that"))
 }
 
 /// Returns what each QOS adds to the priority of its jobs, from the QOS priorities; empty if QOS has no

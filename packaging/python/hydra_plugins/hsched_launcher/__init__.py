@@ -1,1 +1,1 @@
-"""Hydra's launcher `hydra/launcher=hsched`. It needs hydra-core and hydra-submitit-launcher; without them, it is not there."""
+"""Hydra's launcher `hydra/launcher=hsched`. It needs hydra-core and hydra-submitit-launcher; without them, it is not available."""

@@ -1,9 +1,9 @@
-"""The launcher, and its parameters in Hydra's configuration: those of submitit's launcher for Slurm, and those of hsched's executor."""
+"""The launcher and its parameters in Hydra's configuration: those of submitit's Slurm launcher, and those of hsched's executor."""
 import importlib.util
 from dataclasses import dataclass
 from typing import Optional
 
-# Hydra imports all plugins: without the launcher of submitit, this one is not there, and says nothing.
+# Hydra imports all plugins, so without submitit's launcher, this one is silently unavailable.
 if importlib.util.find_spec("hydra_plugins.hydra_submitit_launcher") is not None:
     from hydra.core.config_store import ConfigStore
     from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf

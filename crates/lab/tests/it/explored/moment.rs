@@ -250,7 +250,7 @@ impl Moment {
                 // stops waiting.
                 let age = self.age(since, if request == StopProgress::Killed { 5 } else { 1 });
                 let then = match then {
-                    // The time is only for people.
+                    // The time is only for display.
                     AfterStop::Done(_) => "Done".to_owned(),
                     other => format!("{other:?}"),
                 };

@@ -23,7 +23,7 @@ pub struct Went {
     pub slurm: Slurm,
 }
 
-/// The begin of a turn.
+/// The start of a turn.
 pub struct Start<'a> {
     pub state: &'a State,
     pub slurm: &'a Slurm,

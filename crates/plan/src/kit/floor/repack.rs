@@ -43,16 +43,14 @@ impl Floor {
         let mut savings: Vec<(f64, usize)> = Vec::new();
         for gpu_type in 0..self.freed.len() {
             if std::mem::take(&mut self.freed[gpu_type]) {
-                self.add_savings(problem, gpu_type, &mut savings);
+                self.add_savings(problem, gpu_type, chosen, &mut savings);
             }
         }
         savings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for (saving, job) in savings {
             let is_movable =
                 |job: usize| is_movable(problem, job) || chosen.iter().any(|(moved, _)| *moved == job);
-            let is_chosen = chosen.iter().any(|(moved, _)| *moved == job);
-            // The job's own move is the minimum.
-            if saving < needed(problem, job, u32::from(!is_chosen)) || !is_movable(job) {
+            if !is_movable(job) {
                 continue;
             }
             let Some(found) = self.gathering(job, chosen, repacking) else { continue };
@@ -65,13 +63,25 @@ impl Floor {
         }
     }
 
-    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if any.
-    fn add_savings(&mut self, problem: &Problem, gpu_type: usize, savings: &mut Vec<(f64, usize)>) {
+    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if that is worth its
+    /// own move.
+    fn add_savings(
+        &mut self,
+        problem: &Problem,
+        gpu_type: usize,
+        chosen: &[(usize, Placement)],
+        savings: &mut Vec<(f64, usize)>,
+    ) {
         let mut spread = std::mem::take(&mut self.spread[gpu_type]);
         for (&job, gain) in &mut spread {
             let gain = *gain.get_or_insert_with(|| self.gain(problem, job).unwrap_or(0.0));
-            if gain > 0.0 {
-                savings.push((problem.jobs[job].progress.left(problem.now) * gain, job));
+            if gain <= 0.0 {
+                continue;
+            }
+            let saving = problem.jobs[job].progress.left(problem.now) * gain;
+            let is_chosen = || chosen.iter().any(|(moved, _)| *moved == job);
+            if saving >= needed(problem, job, 1) || saving >= needed(problem, job, 0) && is_chosen() {
+                savings.push((saving, job));
             }
         }
         self.spread[gpu_type] = spread;

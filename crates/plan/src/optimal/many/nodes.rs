@@ -238,7 +238,7 @@ impl<'a> OnNodes<'a, '_> {
         }
     }
 
-    /// Places jobs anew in turn, each at its prices or as fast as possible, and reverts if that does not
+    /// Places jobs again one by one, each at its prices or as fast as possible, and reverts if that does not
     /// lower their cost; returns the change of the cost.
     fn renew(&mut self, jobs: &[(usize, Option<&[f64]>)]) -> f64 {
         let before: Vec<RingPlacement> = jobs.iter().map(|(job, _)| self.places[*job].clone()).collect();

@@ -78,7 +78,9 @@ struct BundleSearch {
     /// Latest completion time considered, in seconds.
     latest: f64,
     tolerance: f64,
-    best_counts: Option<Vec<u32>>,
+    /// Whether a bundle was found for the goal, and its counts.
+    has_best: bool,
+    best_counts: Vec<u32>,
     found: Vec<Bundle>,
     most: usize,
 }
@@ -163,9 +165,10 @@ impl<'a> Across<'a> {
         self.in_time_or_late(prices, best, |search, best, latest| {
             search.start(SearchGoal::Least, prices, (best, latest), tolerance);
             if let Some(hint) = hint {
-                let counts: Vec<u32> = search.types.iter().map(|&(ty, _)| hint[ty]).collect();
-                if hint.iter().sum::<u32>() >= 2 && holds(&search.caps, &counts) {
-                    search.search.counts = counts;
+                let counts = &mut search.search.counts;
+                counts.clear();
+                counts.extend(search.types.iter().map(|&(ty, _)| hint[ty]));
+                if hint.iter().sum::<u32>() >= 2 && holds(&search.caps, counts) {
                     search.look();
                 }
             }
@@ -288,14 +291,17 @@ impl<'a> Across<'a> {
         search.order.extend(0..self.types.len());
         (search.visits, search.open) = (0, f64::INFINITY);
         (search.best, search.latest, search.tolerance) = (best, latest, tolerance);
-        search.best_counts = None;
+        search.has_best = false;
         search.found.clear();
     }
 
-    fn answer(&mut self) -> Option<Bundle> {
-        let counts = self.search.best_counts.take()?;
-        let cost = self.cost(&counts)?;
-        Some(Bundle { counts: self.full(&counts), cost })
+    fn answer(&self) -> Option<Bundle> {
+        if !self.search.has_best {
+            return None;
+        }
+        let counts = &self.search.best_counts;
+        let cost = self.cost(counts)?;
+        Some(Bundle { counts: self.full(counts), cost })
     }
 
     /// Converts counts over this job's types to counts over all types.
@@ -321,7 +327,9 @@ impl<'a> Across<'a> {
         let search = &mut self.search;
         if search.goal == SearchGoal::Least && value < search.best {
             search.best = value;
-            search.best_counts = Some(counts.to_vec());
+            search.has_best = true;
+            search.best_counts.clear();
+            search.best_counts.extend_from_slice(counts);
         } else if search.goal == SearchGoal::Within && value <= search.best {
             let counts = self.full(counts);
             self.search.found.push(Bundle { counts, cost });
