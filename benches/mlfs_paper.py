@@ -62,7 +62,7 @@ def draw(rows, seed):
     return jobs
 
 
-def play(hsched, jobs, policies, net):
+def play(hsched, jobs, policies, net=None):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as trace, tempfile.NamedTemporaryFile("w", suffix=".yaml") as cluster:
         json.dump({"jobs": jobs}, trace)
         trace.flush()
@@ -116,7 +116,7 @@ def main():
             keep(own["policy"], own)
         for what, others in variants(jobs).items():
             played = ["mlf-h", "srtf", "horizon"] if what == "and MLF-C" else ["mlf-h"]
-            for own in play(hsched, others, played, None):
+            for own in play(hsched, others, played):
                 keep(f"{own['policy']}, {what}", own)
     for name, values in found.items():
         jct, deadlines, urgent, given, stopped = ([own[i] for own in values] for i in range(5))

@@ -35,6 +35,9 @@ function duration(seconds) {
   return whole >= 3600 ? `${sign}${Math.floor(whole / 3600)} h ${two((whole / 60) % 60)} min` : `${sign}${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
 }
 
+/** Returns an estimated duration: of a long one, seconds mean nothing. */
+const estimated = (seconds) => (seconds >= 599.95 ? duration(Math.round(seconds / 60) * 60).replace(/ 00 s$/, "") : duration(seconds));
+
 const number = (value, digits = 3) =>
   value === null || value === undefined ? "–" : String(+value.toPrecision(digits));
 const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
@@ -80,8 +83,8 @@ function timeTicks(low, high, count, isLength) {
 
 function dateText(at, step) {
   const date = new Date(at * 1000);
-  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  return step < 86400 && time !== "00:00" ? time : date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: step < 60 ? "2-digit" : undefined });
+  return step < 86400 && !/^00:00(:00)?$/.test(time) ? time : date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
 /** Returns a length of time in the largest unit that a step has. */

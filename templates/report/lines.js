@@ -30,7 +30,7 @@ function lineChart(parent, { title, summary, x, y, series, diagonal = false, hei
     }
     for (const [value, text] of scaleX.ticks(width / 110)) {
       picture.append(shape("line", { class: "axis", x1: atX(value), x2: atX(value), y1: bottom, y2: bottom + 4 }),
-        shape("text", { class: "soft", x: atX(value), y: bottom + 17, "text-anchor": "middle" }, text));
+        shape("text", { class: "soft", x: Math.min(atX(value), width - 20), y: bottom + 17, "text-anchor": "middle" }, text));
     }
     picture.append(shape("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
       shape("text", { class: "soft", x: (left + right) / 2, y: height - 5, "text-anchor": "middle" }, x.label),

@@ -174,12 +174,12 @@ function lengthAxes(names, lengths, least) {
 function requests() {
   if (report.options.length === 0) return;
   const own = section("Requests and when they would start", "From the time of the look at the queue, with the interval that should hold 80 % of the times. In bold the request that hsched would choose.");
-  const three = (values) => (values === null ? "–" : `${duration(values[1])} (${duration(values[0])} to ${duration(values[2])})`);
+  const three = (values) => (values === null ? "–" : `${estimated(values[1])} (${estimated(values[0])} to ${estimated(values[2])})`);
   const has = (key) => report.options.some((row) => row[key] !== null);
   const units = [...new Set(report.options.map((row) => row.cost_unit).filter(Boolean))];
   const costs = units.map((unit) => [`Cost (${unit})`, (row) => (row.cost_unit === unit ? number(row.cost) : "–")]);
   own.append(table("Requests of each job: medians of start and finish, and the mean finish, which decides", [["Job", (row) => row.job, true], ["GPUs", (row) => `${row.gpus} ${row.type}`, true], ["Nodes", (row) => row.nodes],
-    ...(has("partition") ? [["Partition", (row) => row.partition ?? "–", true]] : []), ...(has("account") ? [["Account", (row) => row.account ?? "–", true]] : []), ["Starts in", (row) => three(row.start_s)], ["Done in", (row) => three(row.finish_s)], ["On average", (row) => duration(row.mean_finish_s)], ...costs], report.options, (row) => (row.chosen ? "best" : null)));
+    ...(has("partition") ? [["Partition", (row) => row.partition ?? "–", true]] : []), ...(has("account") ? [["Account", (row) => row.account ?? "–", true]] : []), ["Starts in", (row) => three(row.start_s)], ["Done in", (row) => three(row.finish_s)], ["On average", (row) => estimated(row.mean_finish_s)], ...costs], report.options, (row) => (row.chosen ? "best" : null)));
   for (const job of new Set(report.options.map((row) => row.job))) {
     const rows = report.options.filter((row) => row.job === job && row.finish_s !== null).reverse();
     const name = (row) => [`${row.chosen ? "* " : ""}${row.gpus} ${row.type}`, row.partition, row.account].filter(Boolean).join(" ");

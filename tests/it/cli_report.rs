@@ -91,6 +91,8 @@ fn pictures_and_tables_for_papers_are_written_beside_it() {
             .starts_with("policy,mean_jct_s,mean_jct_s_ci95,ratio,restart_cost_s\n")
     );
     assert!(sandbox.text(&sandbox.work("sweep/points.svg")).contains("mean over bound"));
+    // The unit of an axis follows from its times: of 1000 s, minutes.
+    assert!(sandbox.text(&sandbox.work("pictures/completion.svg")).contains("completion time (min)"));
 }
 
 #[test]
@@ -198,6 +200,53 @@ fn in_browser(page: &Path) -> Option<(String, String)> {
         .collect::<Vec<_>>()
         .join("\n");
     Some((String::from_utf8_lossy(&done.stdout).into_owned(), said))
+}
+
+#[test]
+#[ignore = "opens a browser"]
+fn a_browser_draws_the_pages_of_all_commands_without_complaint() {
+    let sandbox = sandbox().variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let repository = crate::real_cluster::repository().display().to_string();
+    let when = format!(
+        "when {repository}/examples/queue.yaml --snapshot {repository}/examples/queue.json --futures 8"
+    );
+    // Two jobs fail and the third has too few GPUs: that is a history, too.
+    let _ = sandbox.run("run jobs.yaml --devices v100:2");
+    let pages = [
+        (
+            "plan jobs.yaml --cluster cluster.yaml",
+            &["Figures", "GPUs over time", "Jobs", "Completion times"][..],
+            &["class=\"bar\"", "No schedule has a mean completion time below the bound."][..],
+        ),
+        (
+            when.as_str(),
+            &["In short", "Requests and when they would start", "How this was made"],
+            &["resnet101: medians of start and finish of each request", "class=\"best\"", "3 a100"],
+        ),
+        (
+            "history",
+            &["Use of GPUs", "How this was made"],
+            &["All jobs together; – is not known", "GPU hours"],
+        ),
+    ];
+    for (command, headings, texts) in pages {
+        let ran = sandbox.run(&format!("{command} --report out.html"));
+        assert!(sandbox.work("out.html").exists(), "{command}: {}", ran.stderr);
+        let Some((drawn, said)) = in_browser(&sandbox.work("out.html")) else {
+            println!("skipped: there is no chromium");
+            return;
+        };
+        assert_eq!(said, "", "{command}");
+        for heading in headings {
+            let is_there =
+                drawn.contains(&format!(">{heading}</h2>")) || drawn.contains(&format!(">{heading}</h3>"));
+            assert!(is_there, "{command}: no {heading}");
+        }
+        for text in texts {
+            assert!(drawn.contains(text), "{command}: no {text}");
+        }
+        std::fs::remove_file(sandbox.work("out.html")).expect("removed");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `hsched run` with slots: several runs on one device.
 
+use serde_json::Value;
+
 use crate::sandbox::Sandbox;
 
 /// Runs with this command.
@@ -30,6 +32,25 @@ fn as_many_runs_as_slots_are_on_a_device_at_a_time() {
     assert_eq!(started(&told), 3, "{told}");
     let told = sandbox.run("run jobs.yaml --devices a100:1x3").succeeds();
     assert!(told.contains("4 completed"), "{told}");
+}
+
+#[test]
+fn runs_in_slots_share_the_hours_of_their_gpu() {
+    let sampled =
+        format!("until [ -s ${{HSCHED_PROGRESS%/*}}/*.jsonl ]; do sleep 0.05; done; sleep 0.3; {DONE}");
+    for (devices, part) in [("a100:1x3", 3.0), ("a100:3", 1.0)] {
+        let sandbox = sandbox(sweep("1, 2, 3", "    gpus: 1\n", &sampled));
+        sandbox.run(&format!("run jobs.yaml --devices {devices}")).succeeds();
+        let json = |command: &str| -> Value {
+            serde_json::from_str(&sandbox.run(command).succeeds()).expect("JSON")
+        };
+        let status = json("status --format json");
+        let runs = status["jobs"].as_array().expect("jobs").iter().map(|job| &job["runs"][0]);
+        let seconds = |run: &Value| Some(run["ended"].as_f64()? - run["started"].as_f64()?);
+        let held: f64 = runs.map(|run| seconds(run).expect("two times")).sum();
+        let hours = json("history --format json")["total"]["gpu_hours"].as_f64().expect("a number");
+        assert!((hours * 3600.0 * part / held - 1.0).abs() < 1e-6, "{devices}: {hours} h of {held} s");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub struct RunResult {
     pub why: Option<String>,
     pub epochs_done: u64,
     pub epochs: u64,
-    /// GPU-seconds held, by type.
+    /// GPU-seconds held, by type: of a GPU with slots the part of one slot.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpu_s: BTreeMap<GpuType, f64>,
     /// The metric that its owner judges it by, and whether lower (`min`) or higher (`max`) is better.
@@ -138,6 +138,17 @@ impl RunSubmission {
     pub fn held_s(&self, now: Time) -> Option<f64> {
         Some(self.ended.unwrap_or(now).since(self.started?).0.max(0.0))
     }
+
+    /// Returns the number of its GPUs of all types; a slot is a part of one.
+    pub(super) fn gpu_count(&self) -> f64 {
+        f64::from(self.gpus.total()) * self.sampled.part()
+    }
+
+    /// Returns the same by type.
+    pub(super) fn gpu_counts(&self) -> impl Iterator<Item = (GpuType, f64)> {
+        let part = self.sampled.part();
+        self.gpus.by_type().into_iter().map(move |(gpu_type, count)| (gpu_type, f64::from(count) * part))
+    }
 }
 
 impl RunResult {
@@ -153,6 +164,7 @@ impl RunResult {
         let mode = |mode: GoalMode| {
             GoalMode::NAMES.iter().find(|(_, goal_mode)| *goal_mode == mode).map(|(name, _)| *name)
         };
+        let submissions = submissions(tracked, reported);
         Self {
             name: job.name.clone(),
             sweep: job.variant.as_ref().map(|variant| variant.sweep.clone()),
@@ -164,14 +176,14 @@ impl RunResult {
             why,
             epochs_done: tracked.epochs_done,
             epochs: job.epochs,
-            gpu_s: gpu_seconds(tracked, now),
+            gpu_s: gpu_seconds(&submissions, now),
             target: job
                 .target
                 .as_ref()
                 .and_then(|target| Some((target.metric.clone(), mode(target.mode)?.to_owned()))),
             metrics: ranges(&curve(tracked, reported)),
             command: command(tracked),
-            submissions: submissions(tracked, reported),
+            submissions,
         }
     }
 
@@ -181,15 +193,8 @@ impl RunResult {
         let count = self.submissions.len();
         self.submissions.retain(|submission| submission.submitted >= self.added);
         if self.submissions.len() < count {
-            self.gpu_s = BTreeMap::new();
-            for submission in &self.submissions {
-                let Some(seconds) = submission.ended.and_then(|ended| submission.held_s(ended)) else {
-                    continue;
-                };
-                for (gpu_type, gpus) in submission.gpus.by_type() {
-                    *self.gpu_s.entry(gpu_type).or_default() += f64::from(gpus) * seconds;
-                }
-            }
+            let ended = self.submissions.iter().filter(|submission| submission.ended.is_some());
+            self.gpu_s = gpu_seconds(ended, self.added);
         }
         self
     }
@@ -206,18 +211,18 @@ impl RunResult {
     }
 }
 
-/// Returns the GPU-seconds that the job held, by type.
-fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
-    let past = tracked.past_since_added().map(|past| (&past.attempt, past.ended));
-    let current = tracked.phase.submissions().iter().map(|submission| (&submission.attempt, now));
+/// Returns the GPU-seconds that submissions held, by type; those that have not ended hold them until `now`.
+fn gpu_seconds<'a>(
+    submissions: impl IntoIterator<Item = &'a RunSubmission>,
+    now: Time,
+) -> BTreeMap<GpuType, f64> {
     let mut seconds = BTreeMap::new();
-    let mut count = |(attempt, end): (&SubmissionRecord, Time)| {
-        let Some(started) = attempt.started else { return };
-        for (gpu_type, gpus) in attempt.gpus.by_type() {
-            *seconds.entry(gpu_type).or_default() += f64::from(gpus) * end.since(started).0.max(0.0);
+    for submission in submissions {
+        let Some(held) = submission.held_s(now) else { continue };
+        for (gpu_type, gpus) in submission.gpu_counts() {
+            *seconds.entry(gpu_type).or_default() += gpus * held;
         }
-    };
-    past.chain(current).for_each(&mut count);
+    }
     seconds
 }
 

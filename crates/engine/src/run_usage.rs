@@ -163,11 +163,11 @@ fn energy(run: &RunResult, held: &BTreeMap<GpuType, f64>, now: Time) -> Option<E
     for submission in &run.submissions {
         let hours = submission.held_s(now).unwrap_or(0.0) / HOUR;
         if let Some(watts) = submission.sampled.mean_power() {
-            energy.measured += watts * hours * f64::from(submission.gpus.total()) / 1000.0;
+            energy.measured += watts * hours * submission.gpu_count() / 1000.0;
             continue;
         }
-        for (gpu_type, count) in submission.gpus.by_type() {
-            energy.add_nominal(&gpu_type, hours * f64::from(count) * submission.sampled.part());
+        for (gpu_type, count) in submission.gpu_counts() {
+            energy.add_nominal(&gpu_type, hours * count);
         }
     }
     energy.known()
@@ -199,7 +199,7 @@ fn lost(run: &RunResult, now: Time) -> Option<f64> {
     started.pop();
     let of_one = |submission: &RunSubmission| {
         let rest = (submission.held_s(now)? - submission.trained_s?).max(0.0);
-        Some(rest * f64::from(submission.gpus.total()) / HOUR)
+        Some(rest * submission.gpu_count() / HOUR)
     };
     // An empty sum of floats is -0.
     started.into_iter().map(of_one).sum::<Option<f64>>().map(|hours| hours + 0.0)
@@ -270,9 +270,11 @@ mod tests {
     }
 
     #[test]
-    fn runs_in_slots_of_a_gpu_share_its_power() {
+    fn runs_in_slots_of_a_gpu_share_its_power_and_what_restarts_cost() {
         let sampled = r#""trained_s": 420, "sampled": {"sampled_s": 0, "idle_s": 0, "metered_s": 0, "energy_j": 0, "slots": 4}"#;
-        let shared = usage(&RUN.replace(r#""trained_s": 420"#, sampled)).energy.expect("an energy");
+        let shared = usage(&RUN.replace(r#""trained_s": 420"#, sampled));
+        assert_eq!(shared.lost, Some(180.0 * 2.0 / 4.0 / 3600.0));
+        let shared = shared.energy.expect("an energy");
         // 400 W: a quarter of two GPUs for 600 s, one for an hour.
         assert!((shared.nominal - 0.4 * (1200.0 / 4.0 + 3600.0) / 3600.0).abs() < 1e-12, "{shared:?}");
     }

@@ -67,7 +67,7 @@ pub enum Activity {
     Other,
 }
 
-/// GPU use according to samples, in GPU-seconds.
+/// GPU use according to samples, in GPU-seconds: of a GPU with slots the part of one slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledUse {
     /// Time with known utilisation.
@@ -79,7 +79,7 @@ pub struct SampledUse {
     /// Time with known power.
     #[serde(rename = "metered_s")]
     pub metered: Seconds,
-    /// Energy in that time, in joules: of a GPU with slots the part of one slot.
+    /// Energy in that time, in joules.
     pub energy_j: f64,
     /// How many slots each GPU had, if it had several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,19 +123,20 @@ impl SampledUse {
         1.0 / f64::from(self.slots.unwrap_or(1).max(1))
     }
 
-    /// Returns the mean power of one GPU or slot in watts, if it was measured.
+    /// Returns the mean power of a whole GPU in watts, if it was measured.
     pub fn mean_power(&self) -> Option<f64> {
         (self.metered.0 > 0.0).then(|| self.energy_j / self.metered.0)
     }
 
     fn add(&mut self, rank: &RankSample, time: f64, slots: u32) {
+        let gpu_time = time / f64::from(slots.max(1));
         if let Some(is_idle) = rank.is_idle() {
-            self.sampled.0 += time;
-            self.idle.0 += time * to_f64(u64::from(is_idle));
+            self.sampled.0 += gpu_time;
+            self.idle.0 += gpu_time * to_f64(u64::from(is_idle));
         }
         if let Some(power) = rank.power_w {
-            self.metered.0 += time;
-            self.energy_j += power * time / f64::from(slots.max(1));
+            self.metered.0 += gpu_time;
+            self.energy_j += power * gpu_time;
         }
     }
 }
@@ -169,9 +170,12 @@ mod tests {
             slots: None,
         };
         assert_eq!(SampledUse::of(&nodes), expected);
-        // A run in one of three slots accounts for a third of the power.
+        // A run in one of three slots accounts for a third of the GPU.
         let shared = SampledUse::of(&nodes.map(|node| NodeSamples { slots: 3, ..node }));
+        let third = |whole: Seconds| Seconds(whole.0 / 3.0);
+        let (sampled, idle, metered) =
+            (third(expected.sampled), third(expected.idle), third(expected.metered));
         let energy_j = expected.energy_j / 3.0;
-        assert_eq!(shared, SampledUse { energy_j, slots: Some(3), ..expected });
+        assert_eq!(shared, SampledUse { sampled, idle, metered, energy_j, slots: Some(3) });
     }
 }

@@ -5,6 +5,9 @@ use crate::ui::quantity::{date, duration, percent};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
+/// Relative errors below this are not worth mentioning.
+const EQUAL: f64 = 0.0005;
+
 /// Relative error up to which a prediction of an epoch or start counts as right.
 const NEAR: f64 = 0.1;
 
@@ -114,11 +117,12 @@ fn epochs(report: &Report) -> Option<String> {
     let middle = *errors.get(errors.len() / 2)?;
     let near = errors.iter().filter(|error| error.abs() <= NEAR).count();
     let count = errors.len();
-    let direction = if middle < 0.0 { "shorter" } else { "longer" };
-    Some(format!(
-        "the middle one of {count} submissions took {} {direction} than predicted; {near} were within 10 %",
-        percent(middle.abs())
-    ))
+    let length = match middle {
+        _ if middle.abs() < EQUAL => "as long as".to_owned(),
+        _ if middle < 0.0 => format!("{} shorter than", percent(-middle)),
+        _ => format!("{} longer than", percent(middle)),
+    };
+    Some(format!("the middle one of {count} submissions took {length} predicted; {near} were within 10 %"))
 }
 
 fn waits(report: &Report) -> Option<String> {

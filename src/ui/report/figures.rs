@@ -6,8 +6,17 @@ use super::gantt::gantt_svg;
 use super::requests::requests_svg;
 use hsched_model::number::to_f64;
 
-/// Seconds per hour.
-const HOUR: f64 = 3600.0;
+/// A unit of a time axis: its name and its length in seconds.
+type TimeUnit = (&'static str, f64);
+
+/// Returns the unit in which the longest time of an axis is a handy number.
+fn unit(longest: f64) -> TimeUnit {
+    match longest {
+        seconds if seconds < 180.0 => ("s", 1.0),
+        seconds if seconds < 10_800.0 => ("min", 60.0),
+        _ => ("h", 3600.0),
+    }
+}
 
 /// Ratio of the longest to the shortest time from which the time axis is logarithmic.
 const WIDE: f64 = 30.0;
@@ -51,14 +60,15 @@ fn completion(report: &Report) -> Option<Chart> {
     let all = || times.iter().flat_map(|(_, times)| times.iter().copied().filter(|time| *time > 0.0));
     let (least, most) = (all().min_by(f64::total_cmp)?, all().max_by(f64::total_cmp)?);
     let is_log = most > WIDE * least;
+    let (name, unit) = unit(most);
     let series = |(run, times): &(&ReportRun, Vec<f64>)| {
         let share = |place: usize| to_f64(place) / to_f64(report.jobs.len());
-        let done = times.iter().enumerate().map(|(place, time)| (time / HOUR, share(place + 1)));
-        let points = times.first().map(|first| (first / HOUR, 0.0)).into_iter().chain(done).collect();
+        let done = times.iter().enumerate().map(|(place, time)| (time / unit, share(place + 1)));
+        let points = times.first().map(|first| (first / unit, 0.0)).into_iter().chain(done).collect();
         Series { name: run.name.clone(), shape: PointStyle::Steps, points }
     };
     Some(Chart {
-        x: Axis { is_log, ..Axis::plain("completion time (h)") },
+        x: Axis { is_log, ..Axis::plain(&format!("completion time ({name})")) },
         y: Axis { to: Some(1.0), ..Axis::from_zero("share of jobs") },
         series: times.iter().map(series).collect(),
         diagonal: false,
@@ -66,13 +76,14 @@ fn completion(report: &Report) -> Option<Chart> {
 }
 
 fn over_time(report: &Report, label: &str, of: fn(&ReportRun) -> &Vec<(f64, f64)>) -> Option<Chart> {
-    let (begin, _) = report.times()?;
+    let (begin, end) = report.times()?;
+    let (name, unit) = unit(end - begin);
     let series = |run: &ReportRun| {
-        let points = of(run).iter().map(|(at, value)| ((at - begin) / HOUR, *value)).collect();
+        let points = of(run).iter().map(|(at, value)| ((at - begin) / unit, *value)).collect();
         Series { name: run.name.clone(), shape: PointStyle::Steps, points }
     };
     let series: Vec<Series> = report.runs.iter().filter(|run| !of(run).is_empty()).map(series).collect();
-    let (x, y) = (Axis::from_zero("time (h)"), Axis::from_zero(label));
+    let (x, y) = (Axis::from_zero(&format!("time ({name})")), Axis::from_zero(label));
     (!series.is_empty()).then_some(Chart { x, y, series, diagonal: false })
 }
 
@@ -82,9 +93,11 @@ fn epochs(report: &Report) -> Option<Chart> {
 }
 
 fn waits(report: &Report) -> Option<Chart> {
-    let points =
-        report.waits.iter().filter_map(|wait| Some((wait.q50_s / HOUR, wait.waited_s? / HOUR))).collect();
-    against(points, ("estimated wait (h)", "real wait (h)"), 1.0 / 60.0)
+    let known = || report.waits.iter().filter_map(|wait| Some((wait.q50_s, wait.waited_s?)));
+    let (name, unit) = unit(known().fold(0.0, |most: f64, (said, real)| most.max(said).max(real)));
+    let points = known().map(|(said, real)| (said / unit, real / unit)).collect();
+    let labels = [format!("estimated wait ({name})"), format!("real wait ({name})")];
+    against(points, (&labels[0], &labels[1]), 60.0 / unit)
 }
 
 /// Returns a chart of what was said and what came of it. If the values differ much, its axes are logarithmic, from `least` on.
@@ -121,6 +134,8 @@ fn sweep(sweep: &ReportSweep) -> Chart {
 fn points(report: &Report) -> Option<Chart> {
     let varied = report.points.first()?.values.keys().next()?;
     let has_ratio = report.points.iter().all(|point| point.ratio.is_some());
+    let (name_of_unit, unit) =
+        unit(report.points.iter().filter_map(|point| point.mean_jct_s).fold(0.0, f64::max));
     let mut series: Vec<Series> = Vec::new();
     for point in &report.points {
         let rest: Vec<String> = point
@@ -130,13 +145,14 @@ fn points(report: &Report) -> Option<Chart> {
             .map(|(name, value)| format!(", {name} {value}"))
             .collect();
         let name = format!("{}{}", point.policy, rest.concat());
-        let value = if has_ratio { point.ratio } else { point.mean_jct_s.map(|time| time / HOUR) };
+        let value = if has_ratio { point.ratio } else { point.mean_jct_s.map(|time| time / unit) };
         let Some(at) = point.values.get(varied).zip(value).map(|(x, y)| (*x, y)) else { continue };
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(at),
             None => series.push(Series { name, shape: PointStyle::Line, points: vec![at] }),
         }
     }
-    let label = if has_ratio { "mean over bound" } else { "mean completion time (h)" };
+    let time = format!("mean completion time ({name_of_unit})");
+    let label = if has_ratio { "mean over bound" } else { &time };
     Some(Chart { x: Axis::plain(varied), y: Axis::plain(label), series, diagonal: false })
 }
