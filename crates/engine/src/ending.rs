@@ -163,8 +163,8 @@ impl JobState {
         if done > 0 { format!("; resumes after epoch {done}") } else { String::new() }
     }
 
-    /// Removes a submission that Slurm does not have. If the job was to end with it, the job ends; otherwise
-    /// `otherwise` decides.
+    /// Removes a submission that Slurm does not have. If the job was to end with this submission, it ends; if
+    /// not, `otherwise` decides.
     pub(super) fn never_ran(
         &mut self,
         at: Time,

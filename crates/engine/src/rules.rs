@@ -24,7 +24,7 @@ pub struct Rules {
     pub pinned: bool,
     /// Time lost by a stop and restart of a job that sets none.
     pub restart_cost: Seconds,
-    /// The wait before a retry; it doubles with each further failure without an epoch.
+    /// The wait before a retry; it doubles with each further failure before an epoch is completed.
     pub retry_delay: Seconds,
     /// Weight of the newest measurement of a speed, in (0, 1].
     pub learning_rate: f64,

@@ -146,7 +146,8 @@ impl Course<'_> {
         is_long.then(|| self.stall(StallKind::NoStep, since, ranks, self.cause()))
     }
 
-    /// Returns that no epoch was reported for too long, if no rank counts its steps.
+    /// Returns a stall if no epoch has been reported for too long; only for jobs whose ranks do not count their
+    /// steps.
     fn without_epoch(&self) -> Option<Stall> {
         let counts = self.tracks.iter().any(|track| track.last().steps.is_some());
         let since = self.tracked.epoch_at.filter(|_| self.has_reported() && !counts)?;

@@ -89,7 +89,7 @@ pub(super) struct Arrival {
     pub limit: f64,
     pub tasks: u32,
     pub habit: usize,
-    /// The fraction of its limit that it runs, if drawn together with it.
+    /// The run time as a fraction of the limit, if the two were drawn together.
     pub ratio: Option<f64>,
     pub counts: Use,
     pub rule: usize,

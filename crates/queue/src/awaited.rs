@@ -41,8 +41,8 @@ impl Awaited {
         awaited
     }
 
-    /// Returns the indices under which jobs that wait for its end refer to a job: as itself, and as a task of
-    /// its array.
+    /// Returns the indices by which waiting jobs may refer to this job: one for the job itself, one for its
+    /// array.
     pub(super) fn numbers_of(&self, job: &QueueJob) -> Vec<usize> {
         if self.number.is_empty() {
             return Vec::new();

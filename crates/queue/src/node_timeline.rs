@@ -36,7 +36,7 @@ struct Opening {
     /// Time in Unix seconds.
     at: f64,
     node: u32,
-    /// The node's number of changes that this value reflects.
+    /// How many changes the node had had when this value was computed.
     changes: u32,
 }
 

@@ -22,7 +22,7 @@ struct Association {
     qos: BTreeSet<String>,
     /// Maximum number of jobs, pending ones included.
     max_jobs: Option<u64>,
-    /// Maximum number of GPUs of all types, for all its jobs together or for one.
+    /// Maximum number of GPUs, all types together: the smaller of the limits for all its jobs and for one job.
     max_gpus: Option<u64>,
 }
 

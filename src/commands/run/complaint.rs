@@ -24,7 +24,7 @@ impl Complaints {
             Some((_, pause)) => (*pause * 2).min(LONGEST_PAUSE),
             None => FIRST_PAUSE,
         };
-        // A message that has not come back for so long is of a problem that is over.
+        // If a message has not come back for this long, its problem is over.
         self.pauses.retain(|_, (until, _)| now < *until + LONGEST_PAUSE);
         self.pauses.insert(message.to_owned(), (now + pause, pause));
         true

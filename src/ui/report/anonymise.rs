@@ -140,8 +140,8 @@ impl StandIns {
 }
 
 /// Returns the report without names of jobs, nodes, models, partitions, accounts and files, and without
-/// dates. Names of GPU products, policies, usual metrics and all numbers stay. The facts have to be computed
-/// again.
+/// dates. All numbers stay, and so do the names of GPU products, policies and usual metrics. The facts have to
+/// be computed again.
 pub fn anonymised(mut report: Report) -> Report {
     let mut names = StandIns::new();
     report.title = format!("{} (anonymous)", report.kind.title());

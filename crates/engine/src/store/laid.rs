@@ -136,7 +136,7 @@ mod tests {
         assert!(why.contains("a.out is a symbolic link of user 65534"), "{why}");
         assert_eq!(laid_by_another(&link.join("below")), Some(why));
         assert_eq!(laid_by_another(&shared.join("b.out")), None);
-        // No other user can have put it there, except the directory's owner, who could do worse.
+        // No other user can have put it there, except the directory's owner, who can do greater harm anyway.
         mode(0o755);
         assert_eq!(laid_by_another(&link), None);
         mode(0o1777);

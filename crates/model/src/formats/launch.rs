@@ -9,7 +9,7 @@ use super::problem::{ValueError, quoted};
 use super::reader::{ReaderValue, all};
 use crate::{Command, ErrorId, Seconds};
 
-/// Variables that the launcher or Slurm sets for every rank, and those that its scripts use.
+/// Variables that the launcher or Slurm sets for every rank, and those that hsched's job scripts use.
 const RESERVED: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
 const RESERVED_PREFIXES: [&str; 3] = ["HSCHED_", "SLURM_", "hs_"];

@@ -11,8 +11,8 @@ use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
 use hsched_queue::{Asks, GpuAsk, GpuCount, NodeHolding, QueueJob, Running};
 
-/// The requested fields; Slurm 22.05 and later have them all. `squeue` prints the nodes that a job excludes
-/// only in another call.
+/// The requested fields; Slurm 22.05 and later have them all. The nodes that a job excludes need another call
+/// of `squeue`.
 pub(crate) const FIELDS: [&str; 26] = [
     "JobArrayID",
     "State",
