@@ -23,8 +23,8 @@ hs_end_sampler() {
 }
 
 # Reads from the pipe; $1 is the number of slots of a GPU, if there are several. Checks the ranks every 5 s, and writes a
-# sample every minute and whenever a rank is stopped or
-# continued. Keeps no output open, because other processes wait for its end.
+# sample every minute and whenever a rank is stopped or continued. Keeps no output open, because other processes wait for
+# its end.
 hs_sample_node() {
   trap '' USR1 TERM INT HUP
   exec {hs_alive}>&- >/dev/null 2>&1

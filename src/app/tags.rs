@@ -26,7 +26,7 @@ impl TagArgs {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
     }
 
-    /// Refuses tags beside the name of a script, which has none.
+    /// Refuses tags if a script is named, which has none.
     ///
     /// # Errors
     /// If the command line names tags.
@@ -34,7 +34,7 @@ impl TagArgs {
         if self.tags.is_empty() {
             return Ok(());
         }
-        let message = "scripts have no tags: --tag cannot stand beside the name of one";
+        let message = "a script has no tags, so --tag cannot select it";
         Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict).hint("leave out --tag"))
     }
 

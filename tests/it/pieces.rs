@@ -210,7 +210,7 @@ fn a_script_is_followed_and_cancelled_by_its_name() {
     );
     for command in ["cancel train.sh --tag old", "status train.sh --tag old"] {
         let told = sandbox.run(command).fails(2);
-        assert!(told.contains("no job has the tag") || told.contains("scripts have no tags"), "{told}");
+        assert!(told.contains("no job has the tag") || told.contains("a script has no tags"), "{told}");
     }
     let would = sandbox.run("cancel train.sh --dry-run").exits(0).stdout;
     assert_eq!(
@@ -237,7 +237,7 @@ fn a_chain_without_a_job_is_closed_without_slurm() {
     std::fs::write(report.join("queued"), "").expect("written");
     for command in ["cancel train.sh --tag old", "status train.sh --tag old"] {
         let told = sandbox.run(command).fails(2);
-        assert!(told.contains("no job has the tag") || told.contains("scripts have no tags"), "{told}");
+        assert!(told.contains("no job has the tag") || told.contains("a script has no tags"), "{told}");
     }
     let would = sandbox.run("cancel train.sh --dry-run").exits(0).stdout;
     assert_eq!(would, "train.sh: no Slurm job to cancel; the chain would be closed\n");

@@ -121,13 +121,15 @@ fn a_pool_has_room_for_each_job_on_its_own_types() {
     let many = JOBS.replace("h100: 1}}", "h100: 1}}, min_replicas: 5");
     let other = JOBS.replace("replica:", "gpu_types: [h100], replica:");
     let spread = JOBS.replace("h100: 1}}", "h100: 1}, same_node: false}");
+    let large = JOBS.replace("replica:", "gpu_types: [a100], replica:");
     let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other).file("spread.yaml", spread);
+    let sandbox = sandbox.file("large.yaml", large);
     // Without a reason, it is accepted.
     let check = |file: &str, gpus: &str, why: &str| {
         let pack = format!("submit {file} --pack --gpus {gpus} --time 1h --dry-run");
         let ran = sandbox.run(&pack);
         match why {
-            "" => assert!(!ran.stderr.contains("llm"), "{pack}: {}", ran.stderr),
+            "" => assert!(!ran.exits(0).stderr.contains("llm"), "{pack}"),
             why => {
                 let told = ran.exits(78).stderr;
                 assert!(told.contains(why), "{pack}: {told}");
@@ -148,6 +150,11 @@ fn a_pool_has_room_for_each_job_on_its_own_types() {
     );
     check("jobs.yaml", "a100:1,t4:8", "a replica of llm needs 2 a100 on one node");
     check("jobs.yaml", "1", "");
+    check(
+        "large.yaml",
+        "1",
+        "a replica of llm needs 2 GPUs on one node, and a node of each Slurm job has 1 GPU",
+    );
     check("spread.yaml", "a100:1 --nodes 2", "");
     check("spread.yaml", "a100:1", "llm needs 1 replica, and each Slurm job has room for 0");
     check(

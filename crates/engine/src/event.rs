@@ -50,7 +50,7 @@ pub enum Event {
     NodeBack {
         node: NodeName,
     },
-    /// A node that accepted no new work is not part of the cluster any more.
+    /// A node that accepted no new work is not part of the cluster any more, or has no GPUs any more.
     NodeGone {
         node: NodeName,
     },

@@ -3,7 +3,7 @@
 use crate::commands::pack::gpus::NodeGpus;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_model::{ErrorId, Estimates, GpuType, Job, formats};
+use hsched_model::{ByType, ErrorId, Estimates, GpuType, Job, formats};
 use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType, replica_size};
 
 /// The GPUs of each Slurm job of a pool.
@@ -25,14 +25,8 @@ impl Room<'_> {
     /// Refuses a job that can never run here.
     pub(super) fn check(&self, job: &Job) -> Result<(), Failure> {
         let offers = self.offers(job)?;
-        let is_spread = may_spread(job);
-        let per_node: u32 = offers.iter().map(|offer| offer.count / offer.size).sum();
-        let over_nodes = |offer: &Offer| offer.count.saturating_mul(self.nodes) / offer.size;
-        let room = if is_spread {
-            offers.iter().map(over_nodes).fold(0, u32::saturating_add)
-        } else {
-            per_node.saturating_mul(self.nodes)
-        };
+        let rooms = offers.iter().map(|offer| self.workers(job, offer.count, offer.size));
+        let room = rooms.fold(0, u32::saturating_add);
         if room >= job.least_workers() {
             return Ok(());
         }
@@ -41,7 +35,7 @@ impl Room<'_> {
             let usable = if room < self.capacity() { " that it can use" } else { "" };
             let message = format!("{name} needs {least} GPUs, and each Slurm job has {room}{usable}");
             (format!("{message}: a job runs in one of them"), ErrorId::KeysConflict, "--gpus or --nodes")
-        } else if per_node == 0 && !is_spread {
+        } else if room == 0 && !may_spread(job) {
             let (size, count) = (words(&offers, |offer| offer.size), words(&offers, |offer| offer.count));
             let node = format!("a node of each Slurm job has {count}");
             let message = format!("a replica of {name} needs {size} on one node, and {node}");
@@ -61,10 +55,18 @@ impl Room<'_> {
         let place = types.iter().position(|known| known == gpu_type);
         let fits = |job: &Job| {
             let size = worker_sizes(job, types).swap_remove(place?).ok()?;
-            let count = if may_spread(job) { self.capacity() } else { self.gpus.count() };
-            (size <= count).then_some(())
+            (self.workers(job, self.gpus.count(), size) >= job.least_workers()).then_some(())
         };
         jobs.iter().all(|job| fits(job).is_some())
+    }
+
+    /// Returns how many workers of a job fit if each node has this many GPUs for them, `size` for each worker.
+    fn workers(&self, job: &Job, count: u32, size: u32) -> u32 {
+        if may_spread(job) {
+            count.saturating_mul(self.nodes) / size
+        } else {
+            (count / size).saturating_mul(self.nodes)
+        }
     }
 
     /// Returns the number of devices of a Slurm job.
@@ -78,8 +80,7 @@ impl Room<'_> {
     /// If it can use none of their types.
     fn offers(&self, job: &Job) -> Result<Vec<Offer>, Failure> {
         let Some(counts) = self.gpus.by_type() else {
-            let sizes = job.replica.as_ref().map(|replica| replica.gpus.values());
-            let size = sizes.and_then(|sizes| sizes.into_iter().min()).unwrap_or(1);
+            let size = least_size(job);
             return Ok(vec![Offer { gpu_type: None, count: self.gpus.count(), size }]);
         };
         let types: Vec<GpuType> = counts.iter().map(|(gpu_type, _)| gpu_type.clone()).collect();
@@ -106,6 +107,19 @@ fn may_spread(job: &Job) -> bool {
     job.replica.as_ref().is_some_and(|replica| !replica.same_node)
 }
 
+/// Returns the GPUs of a worker on the type that needs the fewest, of those that a job can use.
+fn least_size(job: &Job) -> u32 {
+    match job.replica.as_ref().map(|replica| &replica.gpus) {
+        None => 1,
+        Some(ByType::All(size)) => *size,
+        Some(ByType::Each(sizes)) => {
+            let types: Vec<GpuType> = sizes.keys().cloned().collect();
+            let usable = worker_sizes(job, &types).into_iter().flatten().min();
+            usable.or_else(|| sizes.values().copied().min()).unwrap_or(1)
+        }
+    }
+}
+
 /// Returns the GPUs of each worker of a job on each type, or why it cannot use the type. Its speed does not
 /// matter: `hsched run` assumes what it does not know.
 fn worker_sizes(job: &Job, types: &[GpuType]) -> Vec<Result<u32, UnusableType>> {
@@ -113,7 +127,7 @@ fn worker_sizes(job: &Job, types: &[GpuType]) -> Vec<Result<u32, UnusableType>> 
     let size = |(gpu_type, cell): (&GpuType, &SpeedCell)| match cell {
         SpeedCell::Unusable(why) if *why != UnusableType::NoThroughput => Err(*why),
         _ => {
-            let size = job.replica.as_ref().and_then(|job| replica_size(&job.gpus, gpu_type, types));
+            let size = job.replica.as_ref().and_then(|replica| replica_size(&replica.gpus, gpu_type, types));
             Ok(size.unwrap_or(1))
         }
     };
@@ -122,9 +136,33 @@ fn worker_sizes(job: &Job, types: &[GpuType]) -> Vec<Result<u32, UnusableType>> 
 
 /// Returns a number of each offer with its type: `4 v100 or 8 t4`.
 fn words(offers: &[Offer], number: impl Fn(&Offer) -> u32) -> String {
-    let one = |offer: &Offer| {
-        let gpu_type = offer.gpu_type.as_ref().map_or("GPUs", |gpu_type| gpu_type.as_str());
-        format!("{} {gpu_type}", number(offer))
+    let one = |offer: &Offer| match &offer.gpu_type {
+        Some(gpu_type) => format!("{} {gpu_type}", number(offer)),
+        None => formats::counted(number(offer) as usize, "GPU"),
     };
     offers.iter().map(one).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_suits_if_the_fewest_workers_of_each_job_fit() {
+        let types = ["a100", "t4"].map(|name| GpuType::new(name).expect("a type"));
+        let suited = |nodes: u32, more: &str| {
+            let text = format!(
+                "jobs: [{{name: a, samples_per_epoch: 100, epochs: 1, global_batch: 8, model_size: 0, \
+                 throughput: {{a100: 1, t4: 1}}, replica: {{gpus: {{a100: 4, t4: 2}}{more}}}, min_replicas: 2, \
+                 command: x}}]"
+            );
+            let jobs = formats::jobs::parse(&text).expect("a job");
+            let gpus = NodeGpus::Any(4);
+            let room = Room { gpus: &gpus, nodes };
+            types.each_ref().map(|gpu_type| room.suits(&jobs, gpu_type, &types))
+        };
+        assert_eq!(suited(1, ""), [false, true]);
+        assert_eq!(suited(2, ""), [true, true]);
+        assert_eq!(suited(1, ", same_node: false"), [false, true]);
+    }
 }

@@ -181,15 +181,21 @@ impl StateDir {
         make(root, root)?;
         let path = root.join("add.lock");
         let lock = private().append(true).open(&path).map_err(write_error(&path))?;
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(write_error(&path)(error)),
+        }
         let (sender, receiver) = mpsc::channel();
         let locked = thread::scope(|scope| {
-            scope.spawn(|| sender.send(lock.lock()));
-            receiver.recv_timeout(SILENT_WAIT).or_else(|_| {
+            thread::Builder::new().spawn_scoped(scope, || sender.send(lock.lock()))?;
+            let waited = receiver.recv_timeout(SILENT_WAIT).or_else(|_| {
                 tell();
                 receiver.recv()
-            })
+            });
+            waited.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
         });
-        locked.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(write_error(&path))?;
+        locked.map_err(write_error(&path))?;
         Ok(lock)
     }
 
