@@ -46,7 +46,8 @@ pub(super) struct Args {
     queue: QueueArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
-    /// What hsched watch shall plan with: it says so when it was started with another policy.
+    /// The policy with which `hsched watch` should plan. `watch` prints a note if it was started with another
+    /// one.
     #[command(flatten)]
     policy: PolicyArgs,
     /// Output format.

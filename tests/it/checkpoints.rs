@@ -116,7 +116,7 @@ assert next(training(own=own).epochs()) == 1
     );
 }
 
-/// No code in a file is executed, whatever its format, and the error names the file and the reason.
+/// No code in a file is executed, regardless of its format, and the error names the file and the reason.
 #[test]
 fn a_foreign_checkpoint_runs_nothing_and_is_refused() {
     check(
@@ -183,7 +183,7 @@ assert own.resume() and own.left == [[3, 10]]
     );
 }
 
-/// A file of another user in a directory that others can write to is refused, unless a variable says that it is
+/// A file of another user in a directory that others can write to is refused, unless a variable declares it
 /// trusted.
 #[test]
 fn a_file_of_another_user_is_refused_where_others_can_write() {

@@ -141,7 +141,8 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// A model that is worse after each merge: one copy continues to the end, and the other prints a message and ends.
+/// The model is worse after each merge: one copy continues to the end, and the other one prints a message and
+/// ends.
 #[test]
 fn a_training_whose_merges_are_worse_goes_on_as_one_copy() {
     let Some(python) = python::with_torch() else { return };
@@ -199,7 +200,7 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// Three copies of unequal speed; one is killed in mid-round, one is asked to stop, one comes later.
+/// Three copies of unequal speed: one is killed during a round, one is asked to stop, and one joins later.
 #[test]
 fn copies_come_and_go_and_every_step_is_done_once() {
     let Some(python) = python::with_torch() else { return };
@@ -258,7 +259,7 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// Merges files that Python wrote, and files that do not fit each other.
+/// Merges files that Python wrote, and files that do not match each other.
 #[test]
 fn consolidate_merges_files() {
     let Some(python) = python::with_torch() else { return };

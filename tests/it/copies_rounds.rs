@@ -210,7 +210,8 @@ print("done")
     assert_eq!(python::run(&python, &["-"], input), "done\n");
 }
 
-/// A copy that is killed gets no more steps, and the others have work in every round: the death costs its own round and a little more.
+/// A copy that is killed gets no more steps, and the others have work in every round: its death costs one
+/// round and a little more.
 #[test]
 fn a_killed_copy_gets_no_steps_and_is_not_waited_for_again() {
     let Some(python) = python::with_torch() else { return };

@@ -1,4 +1,4 @@
-//! Jobs that wait for their turn: at the gate, parked, with their tensors on the host, and stopped there.
+//! Jobs that take turns: at the gate, parked, with their tensors on the host, and stopped while parked.
 
 use crate::python::{run, with_torch};
 

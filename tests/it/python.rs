@@ -11,7 +11,7 @@ use crate::real_cluster::repository;
 /// The variable that turns a missing torch from a skip into a failure.
 const WISH: &str = "HSCHED_TEST_TORCH";
 
-/// The first of these that has torch; the second is where Debian's package puts it.
+/// Python interpreters, of which the first one with torch is used; the second is that of Debian's package.
 static WITH_TORCH: LazyLock<Option<&str>> = LazyLock::new(|| {
     let has_torch = |python: &&&str| {
         let tried = Command::new(python).args(["-c", "import torch"]).stderr(Stdio::null()).status();
@@ -75,7 +75,7 @@ fn no_python_here_is_newer_than_3_8() {
     run("python3", &[&["-c", check], &files[..]].concat(), "");
 }
 
-/// The helper without torch, without hsched, and with contradictory variables.
+/// Uses the helper without torch, without hsched, and with contradictory variables.
 #[test]
 fn the_helper_serves_programs_without_torch() {
     let input = r#"

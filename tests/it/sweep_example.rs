@@ -1,4 +1,4 @@
-//! The example of a sweep: the jobs from its file, and its program, killed, stopped and continued.
+//! The example of a sweep: the jobs of its file, and its program, which is killed, stopped and resumed.
 
 use std::fs;
 

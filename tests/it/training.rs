@@ -192,7 +192,7 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// All trained models are known, and a loader with other batches is refused.
+/// All trained models are recognised, and a loader with other batches is refused.
 #[test]
 fn models_and_loaders_that_would_train_wrongly_in_silence_are_refused() {
     let Some(python) = with_torch() else { return };
@@ -297,7 +297,7 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// A `PyTorch` that was built without libuv, as Debian's, asks for it anyway.
+/// A `PyTorch` that was built without libuv, such as Debian's, requests it anyway.
 #[test]
 fn a_process_group_begins_also_without_libuv() {
     let input = r#"

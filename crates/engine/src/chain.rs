@@ -123,8 +123,8 @@ impl JobState {
         goes_on
     }
 
-    /// Decides what the end of a piece means for the next one, which Slurm already has: it continues the job
-    /// or is cancelled.
+    /// Decides whether the next piece, which Slurm already has, continues the job after the end of a piece or
+    /// is cancelled.
     pub(super) fn hand_over(&mut self, ended: Time, stage: Stage, end: &End, epochs: u64) {
         let then = match stage {
             Stage::Stopping { then, .. } => Some(then),

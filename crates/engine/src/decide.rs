@@ -86,7 +86,7 @@ pub(super) fn decide(
     let Some(mut view) = view else { return TurnDecision { actions, notes, ..TurnDecision::default() } };
     let corrected = shares::correct(state, &view, planner.policy.name());
     if !corrected.is_empty() {
-        // The policy sees these jobs in their future state.
+        // The policy sees these jobs in the state after their actions.
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
         let aims =

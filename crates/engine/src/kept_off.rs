@@ -14,7 +14,7 @@ const UNFIT: Seconds = Seconds(86_400.0);
 pub struct KeptOff<'a> {
     slow: Vec<SlowNode>,
     cluster: &'a Cluster,
-    /// The name of each node of the cluster that jobs and their reports use: in a pool, that of Slurm.
+    /// For each node of the cluster, the name that jobs and their reports use: in a pool, Slurm's name.
     plain: Vec<NodeName>,
     defaults: &'a JobDefaults,
     at: Time,

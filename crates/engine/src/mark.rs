@@ -22,7 +22,7 @@ pub(super) fn intend(state: &mut State, action: &Action, then: AfterStop, at: Ti
     }
 }
 
-/// Records why a job waits; a different reason than before is news.
+/// Records why a job waits; a reason that differs from the previous one is reported.
 pub(super) fn wait_for(tracked: &mut JobState, why: &str, at: Time) -> Option<Action> {
     let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
     if reason == why {

@@ -45,7 +45,8 @@ impl Complaints {
 mod tests {
     use super::*;
 
-    /// Returns when the messages were said that came every four seconds, in turn.
+    /// Returns the times at which messages were printed, if each of these arrives four seconds after the
+    /// previous one.
     fn said(messages: &[&str]) -> Vec<(u64, String)> {
         let mut complaints = Complaints::default();
         let come = (0..5000_u64).step_by(4).zip(messages.iter().cycle());

@@ -94,7 +94,7 @@ impl TopScreen {
     pub fn aside(&mut self, act: impl FnOnce()) -> io::Result<()> {
         leave();
         act();
-        // First, or an Enter that is typed at once would be read as a line feed.
+        // This must come first; otherwise an Enter that is typed at once would be read as a line feed.
         enable_raw_mode()?;
         write!(io::stdout().lock(), "\r\npress Enter to go back\r\n")?;
         while !matches!(

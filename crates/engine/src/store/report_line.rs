@@ -15,7 +15,7 @@ const LONGEST_VALUE: usize = 30;
 /// A rank's line about one epoch; unknown keys are ignored.
 #[derive(Debug, Default)]
 pub(super) struct EpochLine {
-    /// Epoch number, from 1; a line without one is about something else.
+    /// Epoch number, from 1; a line without one is not about an epoch.
     pub epoch: Option<u64>,
     pub samples: Option<u64>,
     pub compute: Option<Seconds>,

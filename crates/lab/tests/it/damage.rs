@@ -76,7 +76,7 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Number of bits at the beginning and at the end of a file that are all flipped.
 const ENDS: usize = 800;
 
-/// The distance between the others, coprime to the bits of a byte.
+/// Distance between the other flipped bits, coprime to the bits of a byte.
 const STRIDE: usize = 13;
 
 /// Calls `check` with each of some bits flipped, and then restores the file.
@@ -102,7 +102,7 @@ fn a_flipped_bit_of_the_snapshot_costs_nothing_and_is_told() {
         let (state, troubles) = peek(root).expect("recovers");
         assert_eq!((&state, troubles.len()), (&before, 1), "bit {bit}: {troubles:?}");
     });
-    // Without the snapshot, its copy is used; if that is damaged, too, the journal.
+    // Without the snapshot, its copy is used; if that is also damaged, the journal.
     fs::remove_file(root.join("state.json")).expect("a file");
     flip(&root.join("state.json.old"), |bit| {
         let (state, troubles) = peek(root).expect("recovers");

@@ -22,7 +22,7 @@ pub struct Recognised {
 /// A MIG slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigSlice {
-    /// Such as `3g.20gb`.
+    /// The profile, such as `3g.20gb`.
     pub profile: String,
     /// Number of the GPU's compute slices, of 7, or of 4 on some models.
     pub compute: u32,
@@ -45,7 +45,7 @@ const EMPTY_WORDS: [&str; 12] = [
     "edition",
 ];
 
-/// Such words that clusters write without a separator: `teslak80`.
+/// Words of this kind that clusters write without a separator: `teslak80`.
 const PREFIXES: [&str; 3] = ["nvidia", "tesla", "quadro"];
 
 /// GPUs by model name without separators, because tables of large clusters look up thousands of names.

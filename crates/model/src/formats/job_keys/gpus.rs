@@ -1,4 +1,4 @@
-//! Keys of a job: which GPUs it may use and how many, and how its batch is cut.
+//! Keys of a job: the types and numbers of GPUs that it may use, and the division of its batch.
 
 use serde_json::{Value as Json, json};
 
