@@ -13,6 +13,7 @@ mod parking;
 mod pool_world;
 mod processes;
 mod running;
+mod slot_memory;
 mod slots;
 mod starting;
 mod switching;
