@@ -6,11 +6,10 @@ use std::str::FromStr;
 
 use crate::app::context::Context;
 use crate::commands::cli::Subcommand;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::process_environment;
 use hsched_engine::store::{ReportLine, planned_samples};
 use hsched_model::{Bytes, ErrorId, formats};
+use hsched_ui::{Exit, Failure};
 
 /// The equivalent in plain shell.
 const WITHOUT_HSCHED: &str = r#"# The same in plain shell:
