@@ -14,6 +14,7 @@ mod pool_world;
 pub mod probe;
 mod processes;
 mod running;
+mod slot_memory;
 mod slots;
 mod starting;
 mod switching;

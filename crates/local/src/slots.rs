@@ -123,7 +123,7 @@ impl Devices {
     }
 
     /// Returns the other slots of a slot's GPU.
-    fn others_of<'a>(&'a self, place: &'a DeviceIndex) -> impl Iterator<Item = &'a DeviceIndex> {
+    pub(super) fn others_of<'a>(&'a self, place: &'a DeviceIndex) -> impl Iterator<Item = &'a DeviceIndex> {
         let unit = self.units.get(place);
         let of_unit = move |(other, of): &(&DeviceIndex, &usize)| {
             *other != place && other.0 == place.0 && Some(*of) == unit

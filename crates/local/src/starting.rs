@@ -8,6 +8,7 @@ use crate::devices::Lease;
 use crate::gate::Gate;
 use crate::guard::GuardOrder;
 use crate::running::{Guarded, LocalSubmission, SubmissionStep, Surroundings, work};
+use crate::slot_memory::gibibytes;
 use crate::world::{LocalWorld, in_use};
 use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
@@ -36,9 +37,17 @@ impl LocalWorld<'_> {
         let ranks = named_ranks(&run.problem, &intent.placement);
         let needs = self.site.site.defaults.rank_needs(job);
         let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
-        let lease =
-            self.devices.find(&ranks, needs, self.sharing.wants_alone(&of.job), crowd).ok_or_else(in_use)?;
-        self.begin_on(lease, &of, &start, work)
+        let too_small = job.max_memory.and_then(|need| self.devices.too_small(&ranks, need));
+        let alone = too_small.is_some() || self.sharing.wants_alone(&of.job);
+        let lease = self.devices.find(&ranks, needs, alone, crowd).ok_or_else(in_use)?;
+        let job_id = self.begin_on(lease, &of, &start, work)?;
+        self.slot_memory.begin(&of, job.max_memory, &self.devices);
+        if let Some(slot) = too_small {
+            let why =
+                format!("needs more memory than the {} of a slot: it gets a GPU of its own", gibibytes(slot));
+            self.said.push((of.job.clone(), why));
+        }
+        Ok(job_id)
     }
 
     /// Returns the start of a submission of the prepared run, without its devices, and the text of its

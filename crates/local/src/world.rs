@@ -12,6 +12,7 @@ use crate::ended_run::left_behind;
 use crate::parking::{Parking, ParkingNotes};
 use crate::processes::end_leftovers;
 use crate::running::{LocalSubmission, SubmissionStep};
+use crate::slot_memory::SlotMemory;
 use crate::slots::GpuSharing;
 use crate::wake::Waker;
 use hsched_engine::clock::Clock;
@@ -50,6 +51,7 @@ pub struct LocalWorld<'a> {
     pub(super) running: BTreeMap<SubmissionKey, LocalSubmission>,
     pub(super) parking: Parking,
     pub(super) sharing: GpuSharing,
+    pub(super) slot_memory: SlotMemory,
     /// Messages for people about switches, in order.
     pub(super) said: Vec<ParkingNotes>,
     /// The last samples of running submissions.
@@ -82,6 +84,7 @@ impl<'a> LocalWorld<'a> {
             running: BTreeMap::new(),
             parking: Parking::default(),
             sharing: GpuSharing::default(),
+            slot_memory: SlotMemory::default(),
             said: Vec::new(),
             samples: RecentSamples::default(),
             prepared: None,
@@ -297,8 +300,17 @@ impl LocalWorld<'_> {
         // Submissions that are no longer in the state have ended.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
         // Reports are read after the ends, so that epochs reported before the ends count.
-        let Reported { epochs, odd, stalls, unfit, notes } =
+        let Reported { epochs, mut odd, stalls, unfit, notes } =
             reported(&self.site.site.state, state, &mut self.samples, at);
+        self.slot_memory.keep(|of| self.running.contains_key(of));
+        let root = &self.site.site.state;
+        let most = |of: &SubmissionKey| reports::max_memory(&report_folder(root, &of.run, &of.name()));
+        for (of, excess) in self.slot_memory.excesses(most) {
+            match odd.iter_mut().find(|(other, _)| *other == of) {
+                Some((_, what)) => *what = format!("{what}; {excess}"),
+                None => odd.push((of, excess)),
+            }
+        }
         Ok(Observation {
             sightings,
             epochs,
