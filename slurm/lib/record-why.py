@@ -60,7 +60,7 @@ class Case:
     user: str = ""     # limits of the user in it
     qos: str = ""      # limits of the QOS of the job
     partition: str = ""  # fields of the partition that are set first
-    after: tuple = ()  # what root does once the job is there
+    after: tuple = ()  # the command that root runs once the job is there
     reason: str = ""   # how Slurm's reason begins, where the name of the case is not it
     limit: tuple = ()  # name and number of the limit
     spare: bool = False  # whether the account may use the spare partition, too

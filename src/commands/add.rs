@@ -89,7 +89,7 @@ impl Subcommand for Args {
         };
         let (additions, by) = adding.add(&jobs)?;
         if by == By::Add {
-            // Slurm may be what delays the other hsched.
+            // The other hsched may be waiting for Slurm.
             note_troubles(context, &jobs);
         }
         for what in goals::remarks(&jobs, asking::time(&context.clock)) {

@@ -30,7 +30,7 @@ use hsched_ui::{DiffLine, Exit, Failure, ProgressLine, rewrite_output, script_di
 /// How long a number refers to the change that was listed under it, in seconds.
 const HOUR: f64 = 3600.0;
 
-/// What to do with a script.
+/// The requested action for a script.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
 pub(super) struct ScriptArgs {

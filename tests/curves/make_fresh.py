@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains small models of other kinds on other data and writes their learning curves, one JSON line each.
 
-    python3 make_fresh.py OUT.jsonl FOLDER      # wants PyTorch and Pillow
+    python3 make_fresh.py OUT.jsonl FOLDER      # needs PyTorch and Pillow
 
 FOLDER holds what the wheels of scikit-learn and statsmodels have under sklearn/datasets and statsmodels/datasets; the
 texts are licences that Debian ships and modules of Python. Nothing was chosen on these curves: they came after

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains small networks on made-up tasks, many of which stand still for a while, and writes their learning curves.
 
-    OMP_NUM_THREADS=1 python3 make_plateaus.py OUT.jsonl      # wants NumPy, takes a few minutes
+    OMP_NUM_THREADS=1 python3 make_plateaus.py OUT.jsonl      # needs NumPy, takes a few minutes
 
 Thirty tasks of ten settings each: seven optimisers, mostly at a constant rate, some with a warm-up, a cosine or a linear
 fall. The first twenty tasks are to choose on, the other ten to measure on (`data` says which). The grids are written down

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::sandbox::{JOBS, Sandbox};
 
-/// Returns the completions for bash of the last of some words, without options.
+/// Returns bash's completions of the last word, without options.
 fn offered(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let arguments = [&["--", "hsched"], words].concat();
     let mut command = sandbox.command(&arguments);

@@ -26,7 +26,7 @@ while ((done < HSCHED_EPOCHS)); do
   if ((stop)); then exit 85; fi
   done=$((done + 1))
   if ((RANK == 0)); then
-    # The signal comes to all processes of the rank, and would end cat.
+    # The signal reaches all processes of the rank and would end cat.
     (trap '' USR1; { cat "$saved" 2>/dev/null; echo "$done"; } >"$saved.new" && mv "$saved.new" "$saved") || exit 9
     report "$done"
   fi

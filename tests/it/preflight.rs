@@ -136,7 +136,7 @@ def found(speeds):
     links = [(node, nodes[(place + 1) % len(nodes)], speeds[place]) for place, node in enumerate(nodes)]
     return [node for node in nodes if slow_node(links, node)]
 
-# A node's links are those from the node before it and to the next one.
+# A node's links are from the previous node and to the next node.
 assert found([10, 10, 10, 10]) == []
 assert found([10, 0.1, 0.2, 10, 10]) == ["n2"]
 assert found([10, 0.1, 10, 10]) == [], "one link does not tell which end is slow"

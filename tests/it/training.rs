@@ -144,7 +144,7 @@ assert sorted(sum(loaded, [])) == list(range(15))
 
 training.step, expected = 0, list(sampler)
 for number, step in enumerate(training.steps(batches())):
-    if number != 1:  # one that is left out is not the next one's
+    if number != 1:  # a skipped batch does not become that of the next step
         assert next(iter(step)).tolist() == expected[3 * number - number // 2]
 training.step = 0
 for step in training.steps(batches(), keep=True):

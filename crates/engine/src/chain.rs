@@ -139,7 +139,7 @@ impl JobState {
         for submission in self.phase.submissions_mut() {
             submission.attempt.epochs_before = done;
             if moves {
-                // The job's next start is decided separately, whatever happens to this piece.
+                // The job's next start is decided separately, regardless of the end of this piece.
                 submission.attempt.follows = None;
             }
             if let Some(then) = then.filter(|_| !matches!(submission.stage, Stage::Stopping { .. })) {

@@ -1,4 +1,5 @@
-//! Marks a decision in the state before anything is requested: jobs that are about to end, and why others wait.
+//! Records a decision in the state before any request: jobs that are about to end, and the reasons why other
+//! jobs wait.
 
 use crate::{Action, AfterStop, JobState, Phase, Stage, State};
 use hsched_model::Time;

@@ -311,7 +311,7 @@ mod tests {
         // Two slow times are too few, as are three with a normal one in between.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3])]), 10.0), [""; 0]);
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.1, 1.3])]), 10.0), [""; 0]);
-        // A node with too few times for comparison is not judged.
+        // A node with too few times is not compared.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]), 10.0), [""; 0]);
     }
 

@@ -166,7 +166,7 @@ fn missing(
 ) -> Option<News> {
     let Some(since) = attempt.missing else { return Some(News::Missing) };
     if reports || is_heard_of(tracked, attempt, seen.at) {
-        // Whatever Slurm shows, the ranks are at work, so the job must not be started a second time.
+        // Regardless of Slurm's answer, the ranks are at work, so the job must not be started a second time.
         return None;
     }
     let for_long = seen.at.since(since);

@@ -65,7 +65,7 @@ impl Rules {
     pub const NODES_PATIENCE: Seconds = Seconds(60.0);
     /// How long after a failure its node may be found to be down. Slurm's default is five minutes.
     pub const NOTICED: Seconds = Seconds(600.0);
-    /// How long Slurm may take to end a job before it is told again.
+    /// Time that Slurm may take to end a job before the request is repeated.
     pub const KILL_PATIENCE: Seconds = Seconds(120.0);
     /// How long other jobs wait for the GPUs of a job that Slurm fails to end.
     pub const STUCK: Seconds = Seconds(300.0);

@@ -29,7 +29,7 @@ pub(super) const KILL: u8 = b'k';
 /// Starts the script that a guard holds back.
 pub(super) const GO: u8 = b'g';
 
-/// What a guard starts, and where.
+/// The program that a guard starts, and its working directory.
 #[derive(Clone, Debug)]
 pub struct GuardOrder {
     /// The bash script.

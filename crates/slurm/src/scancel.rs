@@ -5,8 +5,8 @@ use crate::{CommandLine, JobId, RequestError, Runner};
 /// Slurm's answer to a request that it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Slurm carries out the request if there is something to do. It gives the same answer if a job to stop
-    /// does not run yet, or if the job with that id has another name.
+    /// Slurm carries out the request if it applies. It gives the same answer if a job to stop does not run
+    /// yet, or if the job with that id has another name.
     Done,
     /// There is no job to stop or cancel: it has ended, or Slurm never had it.
     Ended,

@@ -41,8 +41,8 @@ impl LocalRun<'_> {
         Some(Time(end.0 - grace.0 - BEFORE_END.0))
     }
 
-    /// Returns whether a signal tells a member of a pool nothing new, and prints a note if it does not. The
-    /// member knows when its allocation ends, and Slurm may announce that a minute too early, once. If the
+    /// Returns whether a signal gives a member of a pool no new information, and prints a note if so. The
+    /// member knows when its allocation ends, and Slurm may announce the end a minute too early, once. If the
     /// allocation ends sooner than planned, for example because of a preemption, or the signal is not
     /// Slurm's, it counts.
     pub(super) fn comes_early(&self, signal: i32, now: Time) -> bool {

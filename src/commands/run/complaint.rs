@@ -9,7 +9,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// The problems of something that is tried again until it succeeds.
+/// Problems of an operation that is repeated until it succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Complaints {
     /// For each message, the time of its next repetition and the length of the pause before it.

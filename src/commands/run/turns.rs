@@ -1,4 +1,4 @@
-//! The turns of `hsched run`, one whenever something happens; and the end, when all jobs save.
+//! The turns of `hsched run`, one after each event; and the end, when all jobs save.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ struct TurnResult {
 
 /// Why a session stops waiting.
 pub(super) enum WakeReason {
-    /// Something has happened or is due.
+    /// An event has occurred or is due.
     Turn,
     /// A signal asks it to end.
     Ending(i32),
@@ -311,7 +311,7 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Waits until something happens, at most until the given time.
+    /// Waits for an event, at most until the given time.
     pub(super) fn wait(&self, work: &mut RunTurns<'_>, due: Option<Time>) -> WakeReason {
         let now = work.session.world.here.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
@@ -346,7 +346,7 @@ impl<'a> LocalRun<'a> {
         Ok(TurnResult { at: turn.seen.at, asked })
     }
 
-    /// Prints what the first turn would do.
+    /// Prints the actions of the first turn without taking them.
     fn preview(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
         let RunTurns { session, policy } = work;
         let notes = assumed::fill(&mut session.state, &session.world.gpu_types());

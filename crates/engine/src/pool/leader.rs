@@ -78,7 +78,7 @@ impl<F: PoolFiles> Leader<F> {
         Ok(members)
     }
 
-    /// Returns whether no process of a member runs any more, according to the member itself or to Slurm.
+    /// Returns whether all processes of a member have ended, according to the member itself or to Slurm.
     ///
     /// # Errors
     /// If a file cannot be read.

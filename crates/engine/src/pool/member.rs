@@ -98,7 +98,7 @@ pub struct Order {
     pub start: SubmissionStart,
 }
 
-/// What the member must do with a submission.
+/// The leader's order for a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {

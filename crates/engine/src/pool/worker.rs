@@ -1,4 +1,5 @@
-//! A member that is not the leader: reads its orders, claims what it starts and reports the outcomes.
+//! A member that is not the leader: reads its orders, claims the submissions that it starts and reports the
+//! outcomes.
 
 use std::collections::BTreeSet;
 
@@ -208,7 +209,7 @@ impl<F: PoolFiles> Worker<F> {
         self.write()
     }
 
-    /// Asks to leave: the member accepts no more orders and stops what it has started.
+    /// Asks to leave: the member accepts no more orders and stops its submissions.
     ///
     /// # Errors
     /// If the report cannot be written.
@@ -217,7 +218,7 @@ impl<F: PoolFiles> Worker<F> {
         self.write()
     }
 
-    /// Leaves the pool for good. None of the member's processes may be running any more.
+    /// Leaves the pool for good. All its processes must have ended.
     ///
     /// # Errors
     /// If the report cannot be written; Slurm then reports that the member is over.

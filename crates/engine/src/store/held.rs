@@ -36,7 +36,7 @@ pub struct StoredState {
 }
 
 impl StoredState {
-    /// Reads a snapshot or a journal, whatever its name.
+    /// Reads a snapshot or a journal of any name.
     ///
     /// # Errors
     /// If it cannot be read or contains no state.

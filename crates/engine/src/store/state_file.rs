@@ -47,7 +47,7 @@ pub(super) struct Claim {
 pub(super) enum UnusableState {
     /// Another version wrote it.
     Foreign(String),
-    /// It is damaged or contains something else.
+    /// It is damaged or has other content.
     Wrong(String),
 }
 

@@ -52,7 +52,7 @@ const MOST_QUESTIONS: usize = 100;
 /// Decisions between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 256;
 
-/// Number of decisions without effect after which waiting jobs wait for ever if there are no other events.
+/// Number of decisions without effect after which waiting jobs wait forever if there are no other events.
 const PATIENCE: u32 = 3;
 
 /// A running replay.

@@ -309,7 +309,7 @@ fn what_cannot_be_kept_is_not_read_as_kept() {
     let directory = StateDir::open(root).expect("opens");
     let (mut state, mut ledger) = directory.ledger(&rules(), Time(4.0)).expect("reads");
     let before = peek(root).expect("reads").0;
-    // A folder in the way also stops root.
+    // A folder in place of a file also stops root.
     fs::remove_file(root.join("state.json.old")).expect("a file");
     fs::create_dir(root.join("state.json.old")).expect("a folder");
     state.jobs.push(meant("job-2"));

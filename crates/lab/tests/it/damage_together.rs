@@ -93,7 +93,7 @@ enum Damage {
     Empty,
     /// Truncated after this many ninths.
     Cut(usize),
-    /// One bit flipped after this many ninths.
+    /// One bit is flipped after this many ninths of the file.
     Flipped(usize),
     /// The version from the middle or from shortly before the end.
     Middle,

@@ -65,7 +65,7 @@ impl fmt::Display for ValuePath<'_> {
 /// Reads a whole file: `read` receives its root and reports errors into the value's sink.
 ///
 /// # Errors
-/// If the text is not YAML, or `read` reported anything.
+/// If the text is not YAML, or `read` reported a problem.
 pub(super) fn read_file<T>(
     text: &str,
     read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
@@ -76,7 +76,7 @@ pub(super) fn read_file<T>(
 /// Reads a whole file from its tree.
 ///
 /// # Errors
-/// If `read` reported anything.
+/// If `read` reported a problem.
 pub(super) fn read_tree<T>(
     node: &YamlNode,
     is_json: bool,
@@ -128,7 +128,7 @@ impl<'a> ReaderValue<'a> {
         result.map_err(|error| self.report(error)).ok()
     }
 
-    /// Reads the text of a non-null scalar, whatever its YAML type.
+    /// Reads the text of a non-null scalar of any YAML type.
     pub(super) fn text(&self) -> Option<&'a str> {
         self.text_quietly().or_else(|| self.wrong_shape("text"))
     }

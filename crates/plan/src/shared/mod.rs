@@ -127,7 +127,7 @@ impl Policy for SharedPolicy {
         format!("{}, {}", self.inner.parameters(), self.rules.moves.words())
     }
 
-    /// There are no rounds: it decides whenever something changes, because a move waits in the queue for
+    /// There are no rounds: it decides after every change, because a move waits in the queue for
     /// longer than a round.
     fn round(&self) -> Option<Seconds> {
         None

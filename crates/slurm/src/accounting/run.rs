@@ -57,7 +57,7 @@ pub(super) struct StepUse {
 }
 
 impl AccountedRun {
-    /// Returns how long the run took.
+    /// Returns the duration of the run.
     pub fn elapsed(&self) -> Seconds {
         self.ended.since(self.started)
     }

@@ -1,4 +1,4 @@
-//! Pending reasons of jobs, in Slurm's words: for room, or for something else.
+//! Pending reasons of jobs, in Slurm's words: lack of room, or other reasons.
 
 use hsched_queue::{LiftedBy, Reason};
 

@@ -34,7 +34,7 @@ pub struct Next {
 pub struct ExplorerRules {
     pub rules: Rules,
     pub plant: Plant,
-    /// Number of copies of a job that a plan wants.
+    /// Number of copies of a job in a plan.
     pub copies: usize,
     /// Maximum number of ticks that a request is on its way: it arrives by then or never.
     ///
