@@ -16,7 +16,7 @@ use hsched_engine::{BackendKind, Event, JobState, Outcome, Phase, ResumePoint, S
 use hsched_model::{Job, JobName};
 use hsched_ui::{Exit, Failure};
 
-/// How jobs are added.
+/// Options for adding jobs.
 pub(crate) struct Adding<'a> {
     pub context: &'a Context,
     /// Additional sbatch options for every submission.

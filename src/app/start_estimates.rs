@@ -96,7 +96,7 @@ pub(crate) struct ClusterQueue {
     pub name: String,
     pub snapshot: Snapshot,
     pub age: Seconds,
-    /// Calibration from past predictions on it.
+    /// Calibration from past predictions for this cluster.
     pub learnt: Option<PastPredictions>,
     /// The model of its waits learnt from looks.
     pub site: Option<SiteWaits>,

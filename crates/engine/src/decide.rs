@@ -97,7 +97,7 @@ pub(super) fn decide(
     let (questions, inquiries, told) = match ask(state, &view, planner) {
         Ok(plan) => {
             match plan.plan().wake {
-                // The policy is asked again at the next turn, whenever that is.
+                // The policy decides again at the next turn.
                 Some(wake) if wake <= at => state.decided = None,
                 wake => state.wake = wake,
             }

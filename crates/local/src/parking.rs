@@ -25,7 +25,7 @@ pub(super) struct ParkedTraining {
     hold: ParkingHold,
 }
 
-/// What a parked training keeps on its devices.
+/// The memory that a parked training keeps on its devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ParkingHold {
     Kept,

@@ -123,7 +123,7 @@ impl PendingScript<'_> {
     fn text(&self, workdir: &Path, site: &ScriptContext) -> Result<Result<String, String>, String> {
         let Self { run, intent, plan, untyped } = *self;
         let (rest, done) = (&run.jobs[intent.job], run.epochs_done[intent.job]);
-        // The plan covers the remaining epochs; ranks are told the total.
+        // The plan covers the remaining epochs; ranks get the total.
         let mut job = Job { epochs: rest.epochs + done, ..rest.clone() };
         if let Some(queue_choice) = &intent.queue_choice {
             let launch = &mut job.launch;

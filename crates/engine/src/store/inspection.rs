@@ -32,7 +32,7 @@ pub struct Finding {
     pub file: String,
     /// The rest of a sentence that begins with the file's name.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub advice: &'static str,
 }
 

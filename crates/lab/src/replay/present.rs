@@ -21,8 +21,8 @@ pub(super) struct Present {
     pub why: String,
 }
 
-/// Number of consecutive starts without progress after which a job is abandoned, because it would restart for
-/// ever.
+/// Number of consecutive starts without progress after which a job is abandoned, because it would restart
+/// forever.
 pub(super) const MOST_IN_VAIN: u32 = 1000;
 
 impl Present {
