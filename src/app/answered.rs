@@ -7,14 +7,14 @@ use hsched_model::{JobId, JobName};
 
 /// The result of a job's submission, and where the job begins.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct SubmissionResult {
     pub job: JobName,
     /// The answer to a submission request: one of the first five variants.
     pub answer: Answer,
     pub beginning: ResumePoint,
 }
 
-impl Answered {
+impl SubmissionResult {
     /// Returns the id of the job that Slurm now has.
     pub(crate) fn job_id(&self) -> Option<JobId> {
         match self.answer {
@@ -50,7 +50,7 @@ impl Answered {
     }
 }
 
-impl fmt::Display for Answered {
+impl fmt::Display for SubmissionResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.job)?;
         let message = self.message().unwrap_or_default();

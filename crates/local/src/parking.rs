@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::devices::{DeviceIndex, Lease};
 use crate::gate::{GateRequest, RankMemory, RankWord, Stand};
 use crate::memory::{ParkingStep, Peak, SharedDevice, way};
-use crate::running::Guarded;
+use crate::running::GuardedProcesses;
 use hsched_engine::{State, SubmissionKey};
 use hsched_model::{JobName, NodeName, Seconds, Time};
 
@@ -15,7 +15,7 @@ const TO_END: Seconds = Seconds(10.0);
 /// A parked training.
 #[derive(Debug)]
 pub(super) struct ParkedTraining {
-    pub guarded: Guarded,
+    pub guarded: GuardedProcesses,
     pub lease: Lease,
     /// Completed epochs when it was parked.
     pub epochs: u64,
@@ -53,7 +53,7 @@ pub(super) type ParkingNotes = (JobName, String);
 impl ParkedTraining {
     /// Returns a training whose ranks have all reported that they are parked.
     pub(super) fn new(
-        guarded: Guarded,
+        guarded: GuardedProcesses,
         lease: Lease,
         done: (u64, Option<Seconds>),
         words: &[RankWord],

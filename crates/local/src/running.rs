@@ -34,7 +34,7 @@ const OF_RUN: [&str; 6] =
 
 /// Processes with their guard.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(super) struct GuardedProcesses {
     /// The submission for which they were started: once parked, another submission of the job can take them
     /// over.
     pub origin: SubmissionKey,
@@ -50,7 +50,7 @@ pub(super) struct Guarded {
 #[derive(Debug)]
 pub(super) struct LocalSubmission {
     /// The processes of the submission, until they have ended or are parked.
-    pub guarded: Option<Guarded>,
+    pub guarded: Option<GuardedProcesses>,
     pub job_id: JobId,
     pub since: Time,
     pub gpus: Gpus,
@@ -96,7 +96,7 @@ pub(super) struct Surroundings<'a> {
     pub variables: &'a [(&'static str, String)],
 }
 
-impl Guarded {
+impl GuardedProcesses {
     /// Starts a guard; its end is sent to `tell`.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Guarded {
 impl LocalSubmission {
     /// Returns a submission with these processes.
     pub(super) fn new(
-        guarded: Guarded,
+        guarded: GuardedProcesses,
         since: Time,
         start: &SubmissionStart,
         epochs: u64,
@@ -196,13 +196,13 @@ impl LocalSubmission {
     /// Asks the submission to save and end. If it has already ended, its event is pending.
     pub(super) fn stop(&mut self) {
         self.step = SubmissionStep::Asked;
-        let _ = self.guarded.as_mut().map(Guarded::stop);
+        let _ = self.guarded.as_mut().map(GuardedProcesses::stop);
     }
 
     /// Ends the submission with all its processes.
     pub(super) fn kill(&mut self) {
         self.is_killed = true;
-        let _ = self.guarded.as_mut().map(Guarded::kill);
+        let _ = self.guarded.as_mut().map(GuardedProcesses::kill);
     }
 
     /// Returns how a submission ended by the status of its guard; `closing` means that hsched asked all

@@ -20,7 +20,7 @@ pub enum Basis {
 
 /// Unclaimed resources: GPUs by node and type, with the CPUs and memory of their nodes.
 #[derive(Clone, Debug)]
-pub struct Unclaimed {
+pub struct UnclaimedResources {
     gpus: Vec<Vec<u32>>,
     left: Vec<HostRemainder>,
 }
@@ -113,7 +113,7 @@ impl Problem {
     }
 
     /// Returns the resources that no job has or is promised.
-    pub fn unclaimed(&self) -> Unclaimed {
+    pub fn unclaimed(&self) -> UnclaimedResources {
         let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
         let mut left: Vec<HostRemainder> = self.nodes.iter().map(HostRemainder::free).collect();
         for job in 0..self.jobs.len() {
@@ -124,7 +124,7 @@ impl Problem {
                 self.take_promised(job, hold, &mut gpus);
             }
         }
-        Unclaimed { gpus, left }
+        UnclaimedResources { gpus, left }
     }
 
     fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [HostRemainder]) {
@@ -210,7 +210,7 @@ impl Problem {
     }
 }
 
-impl Unclaimed {
+impl UnclaimedResources {
     /// Marks the GPUs of some slots as free, together with the other resources of their ranks.
     pub fn give_back<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) {
         for slot in slots {

@@ -8,7 +8,7 @@ use crate::{Decision, JobModel, Plan, Problem, Room, Slot, Violation, WorkerNode
 
 /// The GPUs, CPUs and memory held by running jobs, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenResources {
     /// GPUs by node and type.
     gpus: Vec<Vec<i64>>,
     /// CPUs and bytes of memory by node.
@@ -35,7 +35,7 @@ struct PlanDelta {
     given: BTreeSet<(usize, usize)>,
 }
 
-impl Taken {
+impl TakenResources {
     /// Returns the resources held by a problem's running jobs.
     pub fn of(problem: &Problem) -> Self {
         let types = problem.gpu_types.len();

@@ -8,7 +8,7 @@ use hsched_model::number::to_u64;
 
 /// The jobs for whose ends others wait, by index.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Awaited {
+pub(super) struct AwaitedJobs {
     number: BTreeMap<String, usize>,
     pub list: Vec<AwaitedJob>,
 }
@@ -22,7 +22,7 @@ pub(super) struct AwaitedJob {
     pub ends: Vec<f64>,
 }
 
-impl Awaited {
+impl AwaitedJobs {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let mut awaited = Self::default();
         for id in snapshot.jobs.iter().flat_map(|job| &job.after) {

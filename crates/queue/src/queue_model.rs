@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arrivals::{Arrivals, PastJob};
-use crate::awaited::{Awaited, AwaitedJob};
+use crate::awaited::{AwaitedJob, AwaitedJobs};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
 use crate::line::{Joins, Use, Waiting};
@@ -152,7 +152,7 @@ impl QueueModel {
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
         let mut known =
             NumberingContext { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
-        let awaited = Awaited::of(snapshot);
+        let awaited = AwaitedJobs::of(snapshot);
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays, &awaited);
         let running = running(snapshot, &shapes, &mut known, &arrays, &awaited);
         let past = PastJob::of(snapshot, &mut shapes, &mut known);

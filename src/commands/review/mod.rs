@@ -17,7 +17,7 @@ use hsched_model::{ErrorId, Time};
 use hsched_slurm::accounting::{self, Accounting, HeaderError};
 use hsched_slurm::review::review;
 use hsched_slurm::time;
-use hsched_ui::{Exit, Failure, Reviewed, review_text};
+use hsched_ui::{Exit, Failure, ReviewReport, review_text};
 
 /// Show how much of their requests your past jobs used, and what to request next time
 ///
@@ -64,7 +64,7 @@ impl Subcommand for Args {
         let text = match self.format {
             Format::Json => json_text(&json::json(&names, &saved, &accounting))?,
             Format::Table => review_text(
-                &Reviewed { names: &names, saved: &saved, accounting: &accounting, since, until },
+                &ReviewReport { names: &names, saved: &saved, accounting: &accounting, since, until },
                 context.terminal,
             ),
         };

@@ -46,13 +46,13 @@ impl JobScript {
 }
 
 /// A run's scripts, on disk.
-pub struct Prepared {
+pub struct PreparedRun {
     /// The run's folder.
     pub folder: PathBuf,
     pub scripts: Vec<JobScript>,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Writes the plan and the scripts of a run to disk.
     ///
     /// # Errors

@@ -48,9 +48,9 @@ pub use self::ledger::Ledger;
 pub use self::names::is_name_of_state;
 pub use self::output_cache::{CachedOutput, OutputCache};
 pub use self::pool_files::PoolFolder;
-pub use self::predictions::{Predicted, Predictions};
+pub use self::predictions::{Predictions, SubmissionPrediction};
 pub use self::report_file::{ReportLine, planned_samples};
-pub use self::restore::Replaced;
+pub use self::restore::ReplacedFiles;
 pub use self::results::{MetricCurves, Results, metric_range};
 pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece, script_chains};
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
@@ -58,7 +58,7 @@ pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
 pub(super) use self::state_dir::fence_folder;
 pub use self::state_dir::{
-    Peeked, StateDir, StateError, claim_file, new_run_id, pieces_folder, report_folder, run_folder,
+    StateDir, StateError, StateView, claim_file, new_run_id, pieces_folder, report_folder, run_folder,
     state_stamp,
 };
 pub use self::state_location::StateLocation;

@@ -75,7 +75,7 @@ pub struct StateDir {
 
 /// The contents of a state directory, read without its lock.
 #[derive(Debug)]
-pub struct Peeked {
+pub struct StateView {
     /// The state without the deferred commands.
     pub state: State,
     /// Commands that were not applied yet, in order.
@@ -208,7 +208,7 @@ impl StateDir {
     ///
     /// # Errors
     /// If a file cannot be used and the other files cannot replace it.
-    pub fn peek(root: &Path, rules: &Rules) -> Result<Peeked, StateError> {
+    pub fn peek(root: &Path, rules: &Rules) -> Result<StateView, StateError> {
         // This precedes the state: a command applied in the meantime appears twice rather than never.
         let there = DeferredCommands::read(root, &BTreeSet::new());
         let contents = DirectoryContents::read(root, rules)?;
@@ -218,7 +218,7 @@ impl StateDir {
         let lost = lost.collect();
         let Claim { taken, cluster, .. } = contents.recorded.map(|file| file.claim).unwrap_or_default();
         let commands = there.whole.into_iter().filter(|command| !taken.contains(&command.id)).collect();
-        Ok(Peeked { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
+        Ok(StateView { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
     }
 
     /// Reads the state and opens the journal. Damaged files and files of the previous version are rewritten.

@@ -87,7 +87,7 @@ struct Oracle<'a> {
 
 /// The partial schedule by job.
 #[derive(Clone)]
-struct Placed {
+struct PartialSchedule {
     rounds: u64,
     tasks: u64,
     /// Earliest start of the current round, and end of its scheduled tasks.
@@ -97,14 +97,15 @@ struct Placed {
 
 impl Oracle<'_> {
     fn optimum(tasks: &Tasks, start: f64) -> f64 {
-        let placed = |job: &TaskJob| Placed { rounds: 0, tasks: 0, ready: job.arrival, ends: job.arrival };
-        let jobs: Vec<Placed> = tasks.jobs.iter().map(placed).collect();
+        let placed =
+            |job: &TaskJob| PartialSchedule { rounds: 0, tasks: 0, ready: job.arrival, ends: job.arrival };
+        let jobs: Vec<PartialSchedule> = tasks.jobs.iter().map(placed).collect();
         let mut oracle = Oracle { tasks, best: start * (1.0 + 1e-12), nodes: 0 };
         oracle.branch(&jobs, &vec![0.0; tasks.gpus.len()], 0.0);
         oracle.best
     }
 
-    fn branch(&mut self, jobs: &[Placed], free: &[f64], last: f64) {
+    fn branch(&mut self, jobs: &[PartialSchedule], free: &[f64], last: f64) {
         self.nodes += 1;
         let least: f64 = jobs
             .iter()
@@ -152,7 +153,7 @@ impl Oracle<'_> {
 }
 
 /// The earliest end of a job alone on the cluster if no task starts before `last`.
-fn least_end(placed: &Placed, job: &TaskJob, last: f64) -> f64 {
+fn least_end(placed: &PartialSchedule, job: &TaskJob, last: f64) -> f64 {
     let fastest = job.times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let left = f64::from(u32::try_from(job.rounds - placed.rounds).expect("small"));
     if left == 0.0 {

@@ -44,7 +44,7 @@ pub enum StopReason {
 
 /// Why a curve does not yet allow a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsettled {
+pub enum NoConclusion {
     /// The metric has hardly changed since the first report.
     NotMoved,
     /// At its recent pace it would reach the goal.
@@ -61,7 +61,7 @@ pub struct CurveVerdict {
     /// Probability that the last epoch satisfies the rule; `None` if it was not decisive.
     pub probability: Option<f64>,
     /// Why a sufficiently low probability has no consequence yet.
-    pub unsettled: Option<Unsettled>,
+    pub unsettled: Option<NoConclusion>,
     pub stop: bool,
     /// Why the job stops, or would stop if the user allowed it.
     pub reason: Option<StopReason>,
@@ -171,7 +171,7 @@ pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: boo
 
 /// Returns why no conclusion is possible yet about a metric that should reach `wanted`; `None` if one is
 /// possible.
-fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettled> {
+fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<NoConclusion> {
     let movement = Movement::of(reports, goal.kind)?;
     let end = movement.continued_to(goal.epochs);
     let falls_short = match goal.mode {
@@ -179,11 +179,11 @@ fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettl
         GoalMode::Min => end > wanted,
     };
     if !movement.has_moved() {
-        Some(Unsettled::NotMoved)
+        Some(NoConclusion::NotMoved)
     } else if falls_short {
         None
     } else {
-        Some(Unsettled::GoesOn)
+        Some(NoConclusion::GoesOn)
     }
 }
 
@@ -344,7 +344,10 @@ mod tests {
         let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
         let judged = verdict(&plateau[..16], 24, MetricKind::Loss);
         assert!(judged.probability.is_some_and(|probability| probability < 0.05), "{judged:?}");
-        assert_eq!((judged.stop, judged.reason, judged.unsettled), (false, None, Some(Unsettled::NotMoved)));
+        assert_eq!(
+            (judged.stop, judged.reason, judged.unsettled),
+            (false, None, Some(NoConclusion::NotMoved))
+        );
         let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
         let judged = verdict(&fallen, 24, MetricKind::Loss);
         assert_eq!((judged.reason, judged.unsettled), (Some(StopReason::NothingToGain), None));

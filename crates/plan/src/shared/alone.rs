@@ -8,7 +8,7 @@ use crate::shared::NOT_FREE_YET;
 use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::{self, Promise};
 use crate::shared::safe::TypeLimits;
-use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, Unclaimed};
+use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, UnclaimedResources};
 
 /// A policy over time that remembers its decisions until they are carried out.
 pub struct SolePolicy {
@@ -34,7 +34,7 @@ struct Maker<'a> {
 
 /// GPUs that will be free after leaving jobs have left, and the remaining limits of GPU types.
 struct FutureRoom<'a> {
-    free: Unclaimed,
+    free: UnclaimedResources,
     limits: TypeLimits<'a>,
 }
 

@@ -7,7 +7,7 @@ use crate::shared::safe::{PlacementRequest, TypeLimits};
 use crate::shared::{Price, SharedRules};
 use crate::{
     Changed, Eligibility, HeldPlacement, HoldStage, Host, Moves, Placement, Problem, Progress, Room, Sharing,
-    Slot, Unclaimed,
+    Slot, UnclaimedResources,
 };
 use hsched_model::{Seconds, Time};
 
@@ -16,7 +16,7 @@ pub(super) struct ProjectedProblem<'a> {
     pub real: &'a Problem,
     pub problem: Problem,
     /// The GPUs that are really free now; GPUs for which a submission has waited too long count as free.
-    pub free: Unclaimed,
+    pub free: UnclaimedResources,
     /// Jobs that are already decided: they run, or wait for promised GPUs.
     settled: Vec<bool>,
     /// Promises that can still be kept.
@@ -151,7 +151,7 @@ impl<'a> ProjectedProblem<'a> {
     }
 
     /// Shows a submission as running if its GPUs are available, otherwise unchanged.
-    fn land(&mut self, job: usize, hold: HeldPlacement, free: &mut Unclaimed) {
+    fn land(&mut self, job: usize, hold: HeldPlacement, free: &mut UnclaimedResources) {
         let model = &mut self.problem.jobs[job];
         self.settled[job] = true;
         if free.take(model.needs, hold.slots.iter()) {
@@ -162,7 +162,7 @@ impl<'a> ProjectedProblem<'a> {
     }
 
     /// Shows a job on its promised GPUs, if it still waits for them and they are available.
-    fn keep(&mut self, promise: &Promise, free: &mut Unclaimed) {
+    fn keep(&mut self, promise: &Promise, free: &mut UnclaimedResources) {
         let mut jobs = self.real.present();
         let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
         let real = &self.real.jobs[job].progress;

@@ -18,7 +18,9 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, Taken};
+use hsched_plan::{
+    Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, TakenResources,
+};
 
 /// The cluster and its jobs at one time.
 pub(super) struct ReplayWorld<'a> {
@@ -28,7 +30,7 @@ pub(super) struct ReplayWorld<'a> {
     pub problem: Problem,
     /// Whether a first start takes as long as a restart.
     pub starts_cost: bool,
-    pub taken: Taken,
+    pub taken: TakenResources,
     pub queue: EventQueue,
     pub record: ReplayRecord,
     /// Events since they were last taken.
@@ -77,7 +79,7 @@ impl<'a> ReplayWorld<'a> {
             options,
             now: trace.now,
             starts_cost: false,
-            taken: Taken::of(&problem),
+            taken: TakenResources::of(&problem),
             queue: EventQueue::default(),
             record: ReplayRecord {
                 jobs: vec![ReplayedJob::default(); trace.jobs.len()],
