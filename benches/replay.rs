@@ -1,4 +1,4 @@
-//! How fast traces are replayed, and how that grows with the cluster, as a table: `cargo bench --bench replay`.
+//! Time to replay traces, and its growth with the cluster, as a table: `cargo bench --bench replay`.
 //! Names of policies and numbers of GPUs limit it to their rows, as in `-- las 100000`.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]

@@ -1,4 +1,4 @@
-//! The program: command line, settings, and what a command asks of the crates below. The decisions are in
+//! The program: command line, settings, and the calls of a command to the crates below. The decisions are in
 //! `hsched-plan`, `-queue` and `-engine`; `ARCHITECTURE.md` is the map.
 
 #![expect(unreachable_pub, reason = "a program exports nothing: pub means beyond the module")]

@@ -54,7 +54,8 @@ fn kept(context: &Context, good_for: Seconds) -> Result<Looked, Failure> {
     Ok(looked)
 }
 
-/// Returns the same; if Slurm does not show its queue, only the nodes, as if other users' jobs were hidden.
+/// Returns the queue, at most a minute old. If Slurm does not show its queue, returns only the nodes, as if
+/// other users' jobs were hidden.
 ///
 /// # Errors
 /// If Slurm does not show its nodes either (exit 69).

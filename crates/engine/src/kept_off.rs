@@ -14,7 +14,7 @@ const UNFIT: Seconds = Seconds(86_400.0);
 pub struct KeptOff<'a> {
     slow: Vec<SlowNode>,
     cluster: &'a Cluster,
-    /// The name of each node of the cluster that jobs and their reports use: in a pool, that of Slurm.
+    /// For each node of the cluster, the name that jobs and their reports use: in a pool, Slurm's name.
     plain: Vec<NodeName>,
     defaults: &'a JobDefaults,
     at: Time,
@@ -42,7 +42,7 @@ impl<'a> KeptOff<'a> {
     }
 
     /// Returns the nodes that a job must avoid; `unfit` are those on which its check failed, with the time.
-    /// Empty if the job could then run nowhere.
+    /// Empty if no node would be left for the job.
     pub fn nodes(&self, job: &Job, unfit: &BTreeMap<NodeName, Time>) -> BTreeSet<NodeName> {
         let slow = self.slow.iter().filter(|_| job.avoid_slow).map(|slow| slow.node.clone());
         let unfit =

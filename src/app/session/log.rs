@@ -79,7 +79,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Adds what commands have noticed since the last `watch` or `run` to the next lines.
+    /// Adds the events that commands have seen since the last `watch` or `run` to the next lines.
     pub(crate) fn recall(&self, directory: &StateDir) {
         unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
     }

@@ -59,8 +59,8 @@ pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
     last_line(folder).map(|line| line.metrics).unwrap_or_default()
 }
 
-/// Returns what rank 0's report of its last epoch lacks for a speed measurement, as the end of a sentence;
-/// `None` if it is complete or missing.
+/// Returns the fields that rank 0's report of its last epoch lacks for a speed measurement, as the end of a
+/// sentence; `None` if it is complete or missing.
 pub fn lacking(folder: &Path) -> Option<&'static str> {
     let line = last_line(folder)?;
     match (line.samples.filter(|samples| *samples > 0), line.compute) {
@@ -112,7 +112,7 @@ pub fn max_memory(folder: &Path) -> Option<Bytes> {
 
 /// Returns unexpected content of rank 0's report for a job with this number of epochs: the first unreadable
 /// line and the first line of an epoch that the job does not have, both of which are ignored; the ignored
-/// fields, each at its first occurrence; and whether no line contains the metric that the job is judged by.
+/// fields, each at its first occurrence; and whether no line contains the metric of the job's target.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -289,8 +289,8 @@ impl LastWord {
     }
 }
 
-/// Returns which Slurm job took a job with several competing submissions; `None` if none has, or if it is
-/// unknown.
+/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has, or if it
+/// is unknown.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -319,7 +319,7 @@ pub fn written(folder: &Path) -> Option<Time> {
     modified(&folder.join("rank-0.jsonl"))
 }
 
-/// Returns when the batch script began, if it has.
+/// Returns when the batch script started, if it has.
 pub fn begun(folder: &Path) -> Option<Time> {
     modified(&folder.join("begins"))
 }

@@ -106,7 +106,7 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
     append().map_err(write_error(&path))
 }
 
-/// Returns the range of a metric of a job, as its result has it; `None` if no epoch has reported it.
+/// Returns the range of a metric of a job, as in its result; `None` if no epoch has reported it.
 pub fn metric_range(root: &Path, tracked: &JobState, metric: &str) -> Option<MetricRange> {
     let epochs = |attempt: &SubmissionRecord| Reports {
         epochs: epochs(root, tracked, attempt, attempt.meant),
