@@ -5,6 +5,10 @@ use std::fmt::Write as _;
 use divan::Bencher;
 use hsched_engine::store::SpeedFile;
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

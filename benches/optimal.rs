@@ -47,6 +47,10 @@ struct Solved {
     gap: Option<f64>,
 }
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let reference = if hsched_lab::registry().names().contains(&"optimal") { "optimal" } else { "jps" };
     println!("Policy: {reference}");

@@ -9,6 +9,10 @@ use hsched_plan::{
     Budget, Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode,
 };
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

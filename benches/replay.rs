@@ -23,6 +23,10 @@ const SPEEDS: [(&str, f64); 3] = [("v100", 1.0), ("p100", 0.6), ("k80", 0.2)];
 /// The fraction of the cluster that the jobs request.
 const LOAD: f64 = 0.9;
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let is_wanted = |word: &str| wanted.iter().any(|other| other == word);

@@ -10,6 +10,10 @@ use hsched_model::{BitRate, GpuType, JobId, NodeName, PlacedRank, Seconds, Time}
 
 const NOW: Time = Time(1.8e9);
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

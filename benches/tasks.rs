@@ -12,6 +12,10 @@ const SIZES: [(u32, usize); 3] = [(8, 100), (25, 1000), (250, 10_000)];
 /// Speeds on each type, relative to the first.
 const SPEEDS: [f64; 4] = [1.0, 0.4, 0.2, 0.15];
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     println!("| GPUs | jobs | tasks | order | available | finish | insert |");
     println!("|---|---|---|---|---|---|---|");

@@ -18,6 +18,10 @@ const NOW: Time = Time(1.8e9);
 /// Numbers of jobs.
 const JOBS: [u32; 2] = [400, 3200];
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

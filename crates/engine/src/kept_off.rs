@@ -1,7 +1,7 @@
 //! Nodes that a job avoids for now: slow ones if its rule says so, and nodes on which its check failed.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::pool::MemberId;
 use crate::{JobState, SlowNode, State};
@@ -28,7 +28,7 @@ impl<'a> KeptOff<'a> {
     }
 
     /// Returns the job as it is planned, with the nodes that it must avoid.
-    pub(super) fn planned<'j>(&self, tracked: &'j JobState) -> Cow<'j, Job> {
+    pub(super) fn planned(&self, tracked: &JobState) -> Arc<Job> {
         let mut avoided = self.nodes(&tracked.job, &tracked.unfit);
         // A job stays on the nodes that it already has.
         let submissions = tracked.phase.submissions().iter();
@@ -36,9 +36,9 @@ impl<'a> KeptOff<'a> {
             avoided.retain(|node| !submission.attempt.gpus.0.contains_key(node));
         });
         if avoided.is_empty() {
-            return Cow::Borrowed(&tracked.job);
+            return Arc::clone(&tracked.job);
         }
-        Cow::Owned(Job { avoided, ..Job::clone(&tracked.job) })
+        Arc::new(Job { avoided, ..Job::clone(&tracked.job) })
     }
 
     /// Returns the nodes that a job must avoid; `unfit` are those on which its check failed, with the time.

@@ -1,7 +1,6 @@
 //! The problem that a policy decides on, built from the state and the cluster: open jobs, and the GPUs that
 //! they have or may get.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ impl View {
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
         let open: Vec<&JobState> = places.iter().map(|&place| &state.jobs[place]).collect();
         let kept_off = KeptOff::new(state, cluster, &rules.defaults, at);
-        let planned: Vec<Cow<'_, Job>> = open.iter().map(|tracked| kept_off.planned(tracked)).collect();
+        let planned: Vec<Arc<Job>> = open.iter().map(|tracked| kept_off.planned(tracked)).collect();
         let jobs: Vec<&Job> = planned.iter().map(AsRef::as_ref).collect();
         let access = Access::new(cluster, jobs.iter().copied(), &rules.defaults);
         let types = Problem::types_of(cluster);

@@ -173,7 +173,8 @@ impl SpeedKnowledge<'_> {
             return SpeedCell::Unusable(UnusableType::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
-        let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
+        let is_listed = source == SpeedOrigin::JobFile
+            || job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
         SpeedCell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
