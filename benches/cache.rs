@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use divan::Bencher;
 use hsched_engine::store::SpeedFile;
 
-/// That of the program.
+/// The allocator of the program, so that its times are measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

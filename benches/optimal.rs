@@ -47,7 +47,7 @@ struct Solved {
     gap: Option<f64>,
 }
 
-/// That of the program.
+/// The allocator of the program, so that its times are measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -9,7 +9,7 @@ use hsched_plan::{
     Budget, Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode,
 };
 
-/// That of the program.
+/// The allocator of the program, so that its times are measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -23,7 +23,7 @@ const SPEEDS: [(&str, f64); 3] = [("v100", 1.0), ("p100", 0.6), ("k80", 0.2)];
 /// The fraction of the cluster that the jobs request.
 const LOAD: f64 = 0.9;
 
-/// That of the program.
+/// The allocator of the program, so that its times are measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

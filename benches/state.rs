@@ -10,7 +10,7 @@ use hsched_model::{BitRate, GpuType, JobId, NodeName, PlacedRank, Seconds, Time}
 
 const NOW: Time = Time(1.8e9);
 
-/// That of the program.
+/// The allocator of the program, so that its times are measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

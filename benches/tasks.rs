@@ -12,7 +12,7 @@ const SIZES: [(u32, usize); 3] = [(8, 100), (25, 1000), (250, 10_000)];
 /// Speeds on each type, relative to the first.
 const SPEEDS: [f64; 4] = [1.0, 0.4, 0.2, 0.15];
 
-/// That of the program.
+/// The allocator of the program, so that its times are measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

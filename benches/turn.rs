@@ -18,7 +18,7 @@ const NOW: Time = Time(1.8e9);
 /// Numbers of jobs.
 const JOBS: [u32; 2] = [400, 3200];
 
-/// That of the program.
+/// The allocator of the program, so that its times are measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -13,7 +13,8 @@ mod manual;
 mod merge;
 mod settings;
 
-/// Plans and turns over thousands of jobs consist of many small objects: a fifth less time than with the allocator of the C library.
+/// Plans and turns over thousands of jobs allocate many small objects, which takes 20 % less time than with the C
+/// library's allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
