@@ -18,7 +18,7 @@ use hsched_slurm::{CommandLine, System, sinfo};
 use hsched_ui::{Exit, Failure};
 
 /// The queue as it was read.
-pub(crate) struct RecordedQueue {
+pub(crate) struct Looked {
     pub snapshot: Snapshot,
     /// Its age.
     pub age: Seconds,
@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// If Slurm never answered (exit 69), or not in a readable form.
-pub(crate) fn look(context: &Context) -> Result<RecordedQueue, Failure> {
+pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     kept(context, MINUTE)
 }
 
@@ -43,12 +43,12 @@ pub(crate) fn look(context: &Context) -> Result<RecordedQueue, Failure> {
 ///
 /// # Errors
 /// If Slurm never answered (exit 69), or not in a readable form.
-pub(crate) fn look_anew(context: &Context) -> Result<RecordedQueue, Failure> {
+pub(crate) fn look_anew(context: &Context) -> Result<Looked, Failure> {
     kept(context, Seconds(0.0))
 }
 
 /// Returns the queue, at most `good_for` old if Slurm answers, and stores its data for learning.
-fn kept(context: &Context, good_for: Seconds) -> Result<RecordedQueue, Failure> {
+fn kept(context: &Context, good_for: Seconds) -> Result<Looked, Failure> {
     let looked = seen(context, good_for, printed)?;
     site_waits::keep(context, &looked.snapshot);
     Ok(looked)
@@ -59,7 +59,7 @@ fn kept(context: &Context, good_for: Seconds) -> Result<RecordedQueue, Failure> 
 ///
 /// # Errors
 /// If Slurm does not show its nodes either (exit 69).
-pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<RecordedQueue, Failure> {
+pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failure> {
     let mut why = None;
     let mut looked = seen(context, MINUTE, |answer| {
         printed(answer).or_else(|failure| {
@@ -82,7 +82,7 @@ fn seen(
     context: &Context,
     good_for: Seconds,
     jobs_of: impl FnOnce(&CachedOutput) -> Result<&str, Failure>,
-) -> Result<RecordedQueue, Failure> {
+) -> Result<Looked, Failure> {
     context.refuse_forbidden(Feature::Queue)?;
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
@@ -119,7 +119,7 @@ fn seen(
     let age = time(&context.clock).since(squeue.at);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
-    Ok(RecordedQueue { snapshot, age })
+    Ok(Looked { snapshot, age })
 }
 
 /// Access to Slurm and to its cached answers.

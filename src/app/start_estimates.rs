@@ -8,7 +8,7 @@ use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::app::predictions::{self, PastPredictions};
-use crate::app::queue_look::{self, RecordedQueue};
+use crate::app::queue_look::{self, Looked};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
 use crate::app::speeds::SpeedArgs;
@@ -104,7 +104,7 @@ pub(crate) struct ClusterQueue {
 
 impl ClusterQueue {
     /// Returns Slurm's queue as it was read.
-    pub(crate) fn live(context: &Context, looked: RecordedQueue) -> Self {
+    pub(crate) fn live(context: &Context, looked: Looked) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
         Self {
             name,
