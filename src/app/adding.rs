@@ -11,11 +11,10 @@ use crate::app::session::{JobsLook, Session};
 use crate::app::slurm;
 use crate::app::state;
 use crate::app::submission::in_queue;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::store::{DeferredChange, StateDir};
 use hsched_engine::{BackendKind, Event, JobState, Outcome, Phase, ResumePoint, State, TaggedJob, apply};
 use hsched_model::{Job, JobName};
+use hsched_ui::{Exit, Failure};
 
 /// How jobs are added.
 pub(crate) struct Adding<'a> {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
 use crate::app::{deferred_commands, session, state};
-use crate::error::Failure;
 use hsched_engine::live::{Reported, reported};
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{Peeked, StateDir};
@@ -12,6 +11,7 @@ use hsched_engine::{
     EpochReport, Event, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
 };
 use hsched_model::Time;
+use hsched_ui::Failure;
 
 /// The current state, read without its lock and without calling Slurm.
 pub(crate) struct CurrentState {

@@ -8,11 +8,10 @@ use crate::app::copies::refuse_others;
 use crate::app::session::{Backend, JobsLook, Session, backend_kind};
 use crate::app::state;
 use crate::app::submission::in_queue;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::store::{DeferredChange, DeferredCommand, Peeked, StateDir};
 use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
+use hsched_ui::{Exit, Failure};
 
 /// Returns the message for a stored deferred command.
 pub(crate) fn left(backend: BackendKind) -> String {

@@ -2,12 +2,11 @@
 
 use crate::app::planning::{Planned, PlanningInput, those_behind};
 use crate::app::start_estimates::OptionEstimate;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::{PlannedSubmission, spares};
 use hsched_model::{Cluster, JobDefaults, RequestOption};
 use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
+use hsched_ui::{Exit, Failure};
 
 /// The policy name in plan files of plans through the queue.
 const THROUGH_QUEUE: &str = "queue";

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use crate::app::input::name;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{ErrorId, Job};
+use hsched_ui::{Exit, Failure};
 
 /// File name extensions of batch scripts.
 const SCRIPTS: [&str; 6] = ["sh", "bash", "slurm", "sbatch", "job", "zsh"];

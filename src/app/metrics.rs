@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::ui::{JobMetric, Metrics, shown_metric};
 use hsched_engine::store::{metric_ranges, report_folder, reports};
 use hsched_engine::{JobState, State, SubmissionRecord};
+use hsched_ui::{JobMetric, Metrics, shown_metric};
 
 /// Returns the metric of each job that has reported any.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {

@@ -19,10 +19,7 @@ use crate::app::slow_nodes;
 use crate::app::speeds::{self, SpeedArgs};
 use crate::app::start_estimates;
 use crate::app::type_names;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
-use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, ErrorId, Job, QueueChoice, Seconds};
@@ -30,6 +27,7 @@ use hsched_plan::plan_file::{Capacity, PlanFile, PlanFileError, Solved};
 use hsched_plan::{
     Bound, Budget, CheckedPlan, Decision, Eligibility, Parameters, Plan, PolicyError, Problem, Verdict,
 };
+use hsched_ui::{Exit, Failure, ProgressLine};
 
 /// Options for planning.
 #[derive(Clone, Debug, PartialEq, clap::Args)]

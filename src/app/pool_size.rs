@@ -7,9 +7,8 @@ use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
 use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
+use hsched_ui::{Exit, Failure};
 
 /// Samples per epoch of a job that represents an allocation.
 const SAMPLES: u32 = 1_000_000;

@@ -3,11 +3,11 @@
 use crate::app::context::Context;
 use crate::app::start_estimates::OptionEstimate;
 use crate::app::state;
-use crate::error::Failure;
 use hsched_engine::Run;
 use hsched_engine::store::{Predicted, Predictions};
 use hsched_model::Time;
 use hsched_queue::{Calibration, StartPrediction};
+use hsched_ui::Failure;
 
 /// The calibration from past predictions, and their number.
 pub(crate) type PastPredictions = (Calibration, usize);

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use crate::app::context::Context;
 use crate::app::output::FilePart;
 use crate::app::state;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{JobState, Stage, SubmissionKey, SubmissionRecord};
 use hsched_model::{ErrorId, JobId};
+use hsched_ui::{Exit, Failure};
 
 /// The output of a submission.
 pub(crate) struct Printed {

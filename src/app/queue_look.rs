@@ -7,8 +7,6 @@ use crate::app::asking::{SLOW, SlurmQuery, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
 use crate::app::{input, site_waits, state};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::Feature;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
@@ -17,6 +15,7 @@ use hsched_queue::Snapshot;
 use hsched_slurm::queue::{self, QueueLook, Texts, history, jobs, limits};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{CommandLine, System, sinfo};
+use hsched_ui::{Exit, Failure};
 
 /// The queue as it was read.
 pub(crate) struct Looked {

@@ -9,8 +9,6 @@ use crate::app::script_submission::KeptScript;
 use crate::app::session::QueueSession;
 use crate::app::state;
 use crate::app::why::JobFinder;
-use crate::error::Failure;
-use crate::ui::rough_duration;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::StateError;
 use hsched_engine::{Answer, Event, Keeper as _, RequestPart, ScriptJob, Stage, apply};
@@ -20,6 +18,7 @@ use hsched_queue::{
 };
 use hsched_slurm::script_changes::{settings, words};
 use hsched_slurm::{CommandLine, RemedyTarget, TestOnlyAnswer, remedy_command, sbatch};
+use hsched_ui::{Failure, rough_duration};
 
 /// Interval for evaluating a script's request.
 const EVERY: Seconds = Seconds(600.0);

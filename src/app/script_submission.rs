@@ -10,8 +10,6 @@ use crate::app::answered::Answered;
 use crate::app::context::Context;
 use crate::app::session::{JobsLook, QueueSession};
 use crate::app::{input, state};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::process_environment;
 use hsched_engine::store::{StateError, run_folder, script_chains};
 use hsched_engine::{
@@ -19,6 +17,7 @@ use hsched_engine::{
 };
 use hsched_model::ErrorId;
 use hsched_slurm::System;
+use hsched_ui::{Exit, Failure};
 
 /// A script that is about to be submitted.
 pub(crate) struct NewScript<'a> {

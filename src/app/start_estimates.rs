@@ -12,8 +12,6 @@ use crate::app::queue_look::{self, Freshness, Looked};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
 use crate::app::speeds::SpeedArgs;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{
@@ -23,6 +21,7 @@ use hsched_queue::{
     Calibration, Estimate, Growth, GrowthSource, PriorityEstimate, Question, Snapshot, Start, StartEstimate,
     forecast,
 };
+use hsched_ui::{Exit, Failure};
 
 /// Options for the queue.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -131,7 +130,7 @@ impl ClusterQueue {
     pub(crate) fn seen(&self) -> String {
         let age = match self.age.0 {
             seconds if seconds < 600.0 => format!("{seconds:.0} s"),
-            _ => crate::ui::duration(self.age),
+            _ => hsched_ui::duration(self.age),
         };
         // An older look is one of a Slurm that is slow or does not answer, which a note says.
         let can_be_read = self.is_live && self.is_old() && self.age < queue_look::MINUTE;

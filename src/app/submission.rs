@@ -11,8 +11,6 @@ use crate::app::planning::Planned;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::session::{JobsLook, QueueSession};
 use crate::app::state;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::live::{JobScript, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
@@ -21,6 +19,7 @@ use hsched_engine::{
 };
 use hsched_model::{ErrorId, Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
+use hsched_ui::{Exit, Failure};
 
 /// Options of a submission.
 #[derive(Clone, Copy, Debug)]

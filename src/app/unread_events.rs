@@ -2,10 +2,10 @@
 
 use crate::app::context::Context;
 use crate::app::state;
-use crate::ui::{Story, StoryLine, StoryTopic};
 use hsched_engine::store::{StateDir, Untold};
 use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
+use hsched_ui::{Story, StoryLine, StoryTopic};
 
 /// Stores events for the next log; `state` is the resulting state. If that fails, the events are printed
 /// here.

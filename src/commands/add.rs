@@ -18,10 +18,9 @@ use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_model::Job;
+use hsched_ui::{Exit, Failure};
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///

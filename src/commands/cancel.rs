@@ -13,12 +13,11 @@ use crate::app::state;
 use crate::app::tags::TagArgs;
 use crate::commands::cancel_scripts;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::store::DeferredChange;
 use hsched_engine::{BackendKind, JobState, Outcome, Phase, Rules, ScriptJob, State};
 use hsched_model::formats;
 use hsched_model::{ErrorId, JobName};
+use hsched_ui::{Exit, Failure};
 
 /// Cancel jobs: waiting, pending or running
 ///

@@ -12,12 +12,11 @@ use crate::app::context::{Context, Format};
 use crate::app::planning::Planned;
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::process_environment;
 use hsched_engine::named_ranks;
 use hsched_model::{ErrorId, GpuType, Job, PlacedRank};
 use hsched_slurm::{CommandError, CommandLine, Runner, System};
+use hsched_ui::{Exit, Failure};
 
 /// Check that your version of torch computes correct gradients with unequal local batches
 ///

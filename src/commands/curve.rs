@@ -8,14 +8,12 @@ use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::named::Named;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 use hsched_model::formats::history::{self, Case, History, TrainingLog};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{
     CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, StopReason, Unsettled, judge, predict_at,
 };
+use hsched_ui::{CurvePicture, Exit, Failure, curve_svg, curve_text, wrap, write_output};
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
 ///

@@ -3,11 +3,9 @@
 use crate::app::context::{Context, Format};
 use crate::app::planning::Planned;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Explained, ProgressLine};
 use hsched_model::{ErrorId, formats};
 use hsched_plan::Verdict;
+use hsched_ui::{Exit, Explained, Failure, ProgressLine};
 
 /// Explains the plan: a summary of all jobs if `name` is empty, or one job in full.
 ///

@@ -8,10 +8,8 @@ use crate::app::{deferred_commands, speeds, state};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::history_report::{ReportContext, history_report};
 use crate::commands::results::{meant, warn_of_damage};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{HistoryRow, history_json, history_table};
 use hsched_engine::store::{Predictions, Results};
+use hsched_ui::{Exit, Failure, HistoryRow, history_json, history_table};
 
 /// Show what jobs have used: GPU hours, those idle and lost to restarts, energy, RGU-hours
 ///

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::commands::results;
-use crate::ui::report::{
-    Counter, GpuHolding, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
-    ReportSweep, ReportWait, SweepCurve, TimeOrigin, Timeline,
-};
-use crate::ui::{HistoryRow, history_json, slow_lines};
 use hsched_engine::store::{MetricCurves, Predicted};
 use hsched_engine::{RunResult, RunSubmission, SlowNode};
 use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
 use hsched_plan::throughput::{Cache, MeasuredSpeed, SpeedKey};
+use hsched_ui::report::{
+    Counter, GpuHolding, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
+    ReportSweep, ReportWait, SweepCurve, TimeOrigin, Timeline,
+};
+use hsched_ui::{HistoryRow, history_json, slow_lines};
 
 /// The end of a submission is seen at the next observation, or the one after it.
 const LATE: f64 = 120.0;

@@ -14,13 +14,11 @@ use crate::commands::explain::explain_plan;
 use crate::commands::pareto;
 use crate::commands::plan_queue::QueuePlanArgs;
 use crate::commands::plan_report::plan_report;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
-use crate::ui::{Compared, PolicyResult, compare_table, plan_table, write_output};
 use hsched_model::ErrorId;
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{PlanFigures, Quality};
+use hsched_ui::{Compared, Exit, Failure, PolicyResult, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets and how its batch is split over them
 ///

@@ -12,14 +12,12 @@ use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{
-    self, ResultRow, RowMetric, direction, parameter_order, results_csv, results_json, results_table,
-};
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
 use hsched_model::{ErrorId, GoalMode, formats};
+use hsched_ui::{
+    Exit, Failure, ResultRow, RowMetric, direction, parameter_order, results_csv, results_json, results_table,
+};
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
 ///
@@ -181,7 +179,7 @@ pub(super) fn meant(
 pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
     let names: Vec<&str> = run.metrics.keys().map(String::as_str).collect();
-    ui::shown_metric(&names, target)
+    hsched_ui::shown_metric(&names, target)
 }
 
 /// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].

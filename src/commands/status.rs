@@ -14,17 +14,15 @@ use crate::app::tags::TagArgs;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pack;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{
-    Align, JobSummary, SubmissionFiles, Table, duration, script_details, script_json, scripts_table,
-    status_details, status_json, status_table, unfolded_status_table,
-};
 use hsched_engine::live::absolute;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{ScriptChain, last_look, report_folder, run_folder, script_chains};
 use hsched_engine::{JobState, ScriptJob, State, SubmissionRecord};
 use hsched_model::{JobName, Seconds, Time};
+use hsched_ui::{
+    Align, Exit, Failure, JobSummary, SubmissionFiles, Table, duration, script_details, script_json,
+    scripts_table, status_details, status_json, status_table, unfolded_status_table,
+};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///

@@ -23,14 +23,13 @@ use crate::commands::pack::{PackArgs, PackRequest};
 use crate::commands::pieces::{Chain, PiecesArgs};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::submit_script::{FollowArgs, ScriptInput};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_engine::Run;
 use hsched_model::formats;
 use hsched_model::{ErrorId, Job, JobName};
 use hsched_plan::Verdict;
 use hsched_plan::plan_file::PlanFile;
+use hsched_ui::{Exit, Failure};
 
 /// The rest of the message about a job without a request, if other jobs of the file have one.
 const KEPT: &str = "; it is kept as waiting for hsched watch --queue";

@@ -12,12 +12,10 @@ use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use crate::commands::when::gpus;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::Feature;
-use crate::ui::{duration, rough_duration, start_estimate};
 use hsched_model::{ErrorId, Job, Time};
 use hsched_queue::Start;
+use hsched_ui::{Exit, Failure, duration, rough_duration, start_estimate};
 
 /// Default reason of a job without a request.
 const NOTHING: &str = "none of its requests can start on this cluster";

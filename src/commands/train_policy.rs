@@ -9,15 +9,13 @@ use crate::app::input::{self, ClusterArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::simulate::on_cluster;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
-use crate::ui::{Align, ProgressLine, Table, duration, write_output};
 use hsched_lab::learning::{NetTraining, ScheduleScore, Trained, of_policy, train};
 use hsched_lab::mlfs::text_of;
 use hsched_lab::replay::{ReplayError, Trace};
 use hsched_lab::trace;
 use hsched_model::{ErrorId, Seconds};
+use hsched_ui::{Align, Exit, Failure, ProgressLine, Table, duration, write_output};
 
 /// Train a neural network that chooses which job gets GPUs next, for the policy mlf-rl
 ///

@@ -5,12 +5,10 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::predictions;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Align, Table, duration, wrap};
 use hsched_engine::store::Predicted;
 use hsched_model::Seconds;
 use hsched_queue::{Calibration, Score, StartPrediction};
+use hsched_ui::{Align, Exit, Failure, Table, duration, wrap};
 
 /// Prints coverage and error of the predictions of the last 90 days.
 ///

@@ -17,9 +17,6 @@ use crate::app::start_estimates::ClusterQueue;
 use crate::app::{input, slurm, state};
 use crate::commands::cli::{json_text, print};
 use crate::commands::{when_script_json, when_script_text};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{DiffLine, ProgressLine, rewrite_output, script_diff};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::number::to_usize;
@@ -28,6 +25,7 @@ use hsched_queue::{ChangeEstimate, PastRuns};
 use hsched_slurm::sbatch;
 use hsched_slurm::script::{ScriptReading, SlurmVersion};
 use hsched_slurm::script_changes::{NotInScript, rewrite, words};
+use hsched_ui::{DiffLine, Exit, Failure, ProgressLine, rewrite_output, script_diff};
 
 /// How long a number refers to the change that was listed under it, in seconds.
 const HOUR: f64 = 3600.0;

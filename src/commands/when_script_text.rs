@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use crate::app::script_outlook::ScriptOutlook;
 use crate::commands::when_script::ScriptReport;
-use crate::ui::{ScriptRow, Terminal, duration, moment, rough_duration, script_text};
 use hsched_model::number::to_u64;
 use hsched_model::{Request, Seconds, Time};
 use hsched_queue::{ChangeEstimate, Start, jobs_in_words, own_preempted};
 use hsched_slurm::script_changes::{Setting, words};
+use hsched_ui::{ScriptRow, Terminal, duration, moment, rough_duration, script_text};
 
 /// A start within this many seconds counts as immediate.
 const AT_ONCE: f64 = 60.0;

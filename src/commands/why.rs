@@ -10,12 +10,12 @@ use crate::app::start_estimates::{QueueViewArgs, duration};
 use crate::app::why::{ExplainedJob, JobFinder};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap};
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
 use hsched_queue::{Advice, Remedy, StateKind, asked, span};
 use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
+use hsched_ui::{
+    Exit, Failure, ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap,
+};
 
 /// Show why a Slurm job is pending, when it starts, and what would start it sooner
 ///

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use self::element::{Float, integer, is_integer};
-pub use self::tensors::{FileError, Tensors};
+pub use self::tensors::Tensors;
 use hsched_model::number::to_f64;
 
 /// The tensors of one copy, and its number of steps.

@@ -14,21 +14,17 @@ const CRATES: &[(&str, &[&str])] = &[
     ("engine", &["model", "plan", "queue"]),
     ("slurm", &["engine", "model", "queue"]),
     ("lab", &["engine", "model", "plan"]),
+    ("local", &["engine", "model"]),
+    ("ui", &["engine", "lab", "model", "plan", "queue", "slurm"]),
 ];
 
-/// Each module of the program and the modules that it may use. `error` and `exit` are plain values that all may use.
+/// Each module of the program and the modules that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("exit", &[]),
-    ("error", &["exit"]),
     ("merge", &[]),
-    ("probe", &[]),
-    ("local", &["probe"]),
     ("settings", &[]),
-    ("manual", &["exit", "settings"]),
-    ("ui", &["error"]),
-    ("app", &["exit", "error", "local", "probe", "settings", "ui"]),
-    ("commands", &["exit", "error", "merge", "local", "probe", "settings", "manual", "ui", "app"]),
-    ("lib", &[]),
+    ("manual", &["settings"]),
+    ("app", &["settings"]),
+    ("commands", &["merge", "settings", "manual", "app"]),
 ];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

@@ -7,8 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hsched::local::{Devices, LocalSite, LocalWorld, PoolWorld, Wake, Waker};
-use hsched::probe::Facts;
 use hsched_engine::clock::SystemClock;
 use hsched_engine::live::ScriptContext;
 use hsched_engine::render::{Launcher, Template};
@@ -18,6 +16,8 @@ use hsched_engine::{
     Rules, Run, State, SubmissionKey, World,
 };
 use hsched_lab::simulate::{Delays, Incident};
+use hsched_local::probe::Facts;
+use hsched_local::{Devices, LocalSite, LocalWorld, PoolWorld, Wake, Waker};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
 use hsched_plan::{Budget, Objective, Parameters};
 use hsched_slurm::System;

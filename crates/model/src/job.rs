@@ -41,6 +41,8 @@ pub struct Job {
     pub max_gpus: Option<u32>,
     /// Maximum number of runs that share a GPU under `hsched run`.
     pub slots: Option<u32>,
+    /// The most memory of its GPU that a rank needs; matters where runs share a GPU.
+    pub max_memory: Option<Bytes>,
     /// The requested number of GPUs; `None` means `min_gpus`.
     pub gpus: Option<u32>,
     /// The GPUs of each replica; `None` if a replica is one GPU.
@@ -120,6 +122,7 @@ impl Job {
             min_gpus: 1,
             max_gpus: None,
             slots: None,
+            max_memory: None,
             gpus: None,
             replica: None,
             min_replicas: 1,

@@ -10,10 +10,10 @@ use crate::app::last_error::last_error;
 use crate::app::notify::Notifier;
 use crate::app::state;
 use crate::app::unread_events;
-use crate::ui::{Board, Story, StoryLine, StoryTopic, date, merged_story, slow_note};
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, End, Event, News, State, SubmissionKey, Update};
 use hsched_model::{JobName, NodeName};
+use hsched_ui::{Board, Story, StoryLine, StoryTopic, date, merged_story, slow_note};
 
 /// Reports events to users or programs.
 pub(crate) struct Log<'a> {

@@ -4,10 +4,10 @@ use crate::app::context::Context;
 use crate::app::session::Backend;
 use crate::app::slurm::{self, QueueWorld};
 use crate::app::{deferred_commands, false_ends, state};
-use crate::error::Failure;
-use crate::local::EndedRun;
 use hsched_engine::store::{Ledger, StateDir};
 use hsched_engine::{BackendKind, Event, Keeper as _, Rules, State};
+use hsched_local::EndedRun;
+use hsched_ui::Failure;
 
 /// The cluster name for jobs of `hsched run`.
 pub(crate) const LOCAL_CLUSTER: &str = "hsched run";

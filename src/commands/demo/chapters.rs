@@ -6,13 +6,13 @@ use crate::commands::demo::Scenario;
 use crate::commands::demo::demo_setup::DemoSetup;
 use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::script::{Excerpt, excerpt};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Align, StoryLine, StoryTopic, Table, Terminal, duration, inventory_table, plan_table, wrap};
 use hsched_engine::JobState;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Holdings, RankNeeds, Seconds};
 use hsched_plan::{CheckedPlan, Placer, Problem};
+use hsched_ui::{
+    Align, Exit, Failure, StoryLine, StoryTopic, Table, Terminal, duration, inventory_table, plan_table, wrap,
+};
 
 /// One step of the story.
 pub(super) struct Chapter {

@@ -1,7 +1,6 @@
 //! Plays the story: the engine's turns on the imaginary cluster, and the same jobs in other scenarios.
 
 use crate::commands::demo::demo_setup::{BEGIN, DemoSetup, POLL};
-use crate::ui::{Story, StoryLine};
 use hsched_engine::{Action, JobState, Outcome, Phase, Rules, Run, State, Update};
 use hsched_lab::simulate::{Play, PlayOptions};
 use hsched_model::Seconds;
@@ -9,6 +8,7 @@ use hsched_plan::{
     Assignment, Moves, Objective, Placement, Placer, PolicyError, Problem, Replan, Replanning, Sharing,
     Verdict,
 };
+use hsched_ui::{Story, StoryLine};
 
 /// A played story.
 pub(super) struct Performance {

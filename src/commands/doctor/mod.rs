@@ -22,13 +22,11 @@ use crate::app::context::{Context, Format};
 use crate::app::input::printed_cluster;
 use crate::app::permissions::{associations, user_name};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::{Origin, SettingsProblem, process_environment};
-use crate::ui::{Align, Table};
 use hsched_engine::clock::Clock;
 use hsched_slurm::queue::jobs;
 use hsched_slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
+use hsched_ui::{Align, Exit, Failure, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///

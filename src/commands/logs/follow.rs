@@ -8,12 +8,11 @@ use crate::app::output::{FileGrowth, FilePart};
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, LogOutput, unreadable};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::{last_look, report_folder, reports, state_stamp};
 use hsched_engine::{JobState, Phase, Rules, State, SubmissionKey};
 use hsched_model::{ErrorId, Seconds};
+use hsched_ui::{Exit, Failure};
 
 /// Interval of checks: a network file system does not notify this machine of another node's writes, and the
 /// state sends no notifications.

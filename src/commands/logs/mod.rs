@@ -13,12 +13,10 @@ use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::JobSummary;
 use hsched_engine::store::script_chains;
 use hsched_engine::{JobState, State};
 use hsched_model::ErrorId;
+use hsched_ui::{Exit, Failure, JobSummary};
 
 /// Print the output of a job
 ///

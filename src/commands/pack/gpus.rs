@@ -1,6 +1,6 @@
 //! The GPUs of each node of a pool's Slurm jobs: `4`, `v100:2,t4:2` or `cpu:8`.
 
-use crate::local::Devices;
+use hsched_local::Devices;
 use hsched_model::GpuType;
 
 /// The GPUs of a node.

@@ -19,16 +19,15 @@ use crate::app::{file_kind, input, permissions, slurm};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
 use crate::commands::pack::room::Room;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::NOTICE_BEFORE;
 use crate::settings::Feature;
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::render::Together;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_engine::{BackendKind, Event, Rules, apply};
+use hsched_local::NOTICE_BEFORE;
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job, JobId, Seconds};
+use hsched_ui::{Exit, Failure};
 
 /// The allocations that all jobs share.
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,9 @@
 //! Whether a Slurm job of a pool has room for a job, which runs in one of them.
 
 use crate::commands::pack::gpus::NodeGpus;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::{ByType, ErrorId, Estimates, GpuType, Job, formats};
 use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType, replica_size};
+use hsched_ui::{Exit, Failure};
 
 /// The GPUs of each Slurm job of a pool.
 pub(super) struct Room<'a> {

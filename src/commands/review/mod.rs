@@ -13,14 +13,12 @@ use crate::app::input;
 use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Reviewed, review_text};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, Time};
 use hsched_slurm::accounting::{self, Accounting, HeaderError};
 use hsched_slurm::review::review;
 use hsched_slurm::time;
+use hsched_ui::{Exit, Failure, Reviewed, review_text};
 
 /// Show how much of their requests your past jobs used, and what to request next time
 ///

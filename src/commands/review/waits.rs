@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::start_estimates::ClusterQueue;
-use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::number::{to_f64, to_u32, to_u64};
 use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Seconds};
 use hsched_queue::{Question, StartEstimate, forecast};
 use hsched_slurm::review::{NameReview, Quantity};
+use hsched_ui::ProgressLine;
 
 /// Number of simulated futures of the queue.
 const FUTURES: usize = 60;

@@ -5,9 +5,9 @@ use crate::app::copies::refuse_others;
 use crate::app::folders::{checkpoints, named};
 use crate::app::state;
 use crate::commands::run::turns::{LocalRun, RunTurns};
-use crate::error::Failure;
 use hsched_engine::{Event, JobState, Outcome, Phase, ResumePoint, State, apply};
 use hsched_model::Job;
+use hsched_ui::Failure;
 
 impl LocalRun<'_> {
     /// Adds the unfinished jobs of the job file and records the events up to now.

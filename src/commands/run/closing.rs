@@ -2,12 +2,11 @@
 
 use crate::app::slurm;
 use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::{BEFORE_END, NOTICE_BEFORE};
 use hsched_engine::store::StateDir;
 use hsched_engine::{State, Update};
+use hsched_local::{BEFORE_END, NOTICE_BEFORE};
 use hsched_model::{Seconds, Time};
+use hsched_ui::{Exit, Failure};
 
 /// Time beyond their grace period before jobs are killed.
 pub(super) const MARGIN: Seconds = Seconds(5.0);

@@ -5,12 +5,12 @@ use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{MissingSpeed, wanted};
 use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason, earliest};
-use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, JobState, KeepsNothing, State, SubmissionRecord, Timed, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedCell, ThroughputMatrix};
+use hsched_ui::Failure;
 use std::collections::BTreeSet;
 
 /// Time limit of a short run.

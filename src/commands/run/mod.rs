@@ -29,12 +29,11 @@ use crate::app::{file_kind, input};
 use crate::commands::cli::Subcommand;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::turns::LocalRun;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::DeviceCount;
 use crate::settings::CommandLineSetting;
 use hsched_engine::store::{PoolFolder, StateDir};
+use hsched_local::DeviceCount;
 use hsched_model::{ErrorId, Job};
+use hsched_ui::{Exit, Failure};
 
 /// Run jobs on the GPUs of this machine, without Slurm
 ///

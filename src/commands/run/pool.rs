@@ -4,12 +4,11 @@ use crate::app::slurm;
 use crate::app::state;
 use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{Ending, LocalRun, RunTurns};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::{POOL, PoolReport, Worker};
 use hsched_engine::store::{PoolFolder, StateDir, StateError};
+use hsched_local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
+use hsched_ui::{Exit, Failure};
 
 impl LocalRun<'_> {
     /// Works in the pool until this member has no work left.

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::commands::run::closing::{MARGIN, stronger};
 use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{LOOK_POOL, LocalRun};
-use crate::exit::Exit;
-use crate::local::{Instructions, LocalWorld, MemberWork, Wake};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::StateError;
+use hsched_local::{Instructions, LocalWorld, MemberWork, Wake};
 use hsched_model::Seconds;
+use hsched_ui::Exit;
 
 /// How service under another leader ended: with an exit code, or with the lock.
 pub(super) struct ServiceEnd {

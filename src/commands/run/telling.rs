@@ -7,12 +7,10 @@ use crate::app::state;
 use crate::app::unison;
 use crate::app::unread_events;
 use crate::commands::cli::print;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::status_table;
 use hsched_engine::store::StateDir;
 use hsched_engine::{JobState, Outcome, Phase, State};
 use hsched_model::Time;
+use hsched_ui::{Exit, Failure, status_table};
 
 /// The log and the final summary of `hsched run`.
 pub(super) struct Telling<'a> {

@@ -14,17 +14,16 @@ use crate::commands::run::sizing::Sizing;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::{LocalSite, LocalWorld, PoolWorld, Wake, Waker};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::live::{ScriptContext, on_endings};
 use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Event, Planner, Rules, State, due};
+use hsched_local::{LocalSite, LocalWorld, PoolWorld, Wake, Waker};
 use hsched_model::{ErrorId, Job, NodeName, Seconds, Time};
 use hsched_plan::{PerGroup, Policy};
+use hsched_ui::{Exit, Failure};
 
 /// A running `hsched run`.
 pub(super) struct LocalRun<'a> {

@@ -38,14 +38,13 @@ use crate::commands::simulate::output::{EventFile, OutputForm, SimulationFormat,
 use crate::commands::simulate::report::PolicyRecorders;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{SweepAxis, SweepRunner, cells};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_lab::replay::{Incidents, Loses, Options, ReplayRecord, Trace};
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{ExecutionMode, Knowledge, Moves, Parameters, Repacking, Replanning};
+use hsched_ui::{Exit, Failure};
 
 /// Simulate policies on a trace of jobs, such as those of your last month
 ///

@@ -8,15 +8,13 @@ use serde_json::{Value, json};
 use crate::app::context::Context;
 use crate::commands::cli::{json_text, print};
 use crate::commands::simulate::sweep::CellRun;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{
-    Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json, simulation_table,
-    sweep_json, sweep_table, write_output,
-};
 use hsched_lab::replay::{ReplayEvent, Trace};
 use hsched_model::ErrorId;
 use hsched_plan::kit::TaskGpu;
+use hsched_ui::{
+    Exit, Failure, Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json,
+    simulation_table, sweep_json, sweep_table, write_output,
+};
 
 /// The output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::ui::Simulated;
-use crate::ui::report::{Recorder, Report, simulation_report, sweep_points};
 use hsched_lab::replay::{ReplayEvent, Trace};
+use hsched_ui::Simulated;
+use hsched_ui::report::{Recorder, Report, simulation_report, sweep_points};
 
 /// The events under each policy, one policy after the other.
 pub(super) struct PolicyRecorders<'a> {

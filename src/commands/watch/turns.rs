@@ -14,13 +14,11 @@ use crate::app::unison;
 use crate::app::unread_events;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{ProgressLine, duration, scripts_table, status_table};
 use hsched_engine::store::{deferred_ids, script_chains};
 use hsched_engine::{Event, JobState, Outcome, Phase, Planner, Rules, ScriptJob, State, Update};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
+use hsched_ui::{Exit, Failure, ProgressLine, duration, scripts_table, status_table};
 
 /// A `watch` with its options.
 pub(super) struct Watch<'a> {

@@ -82,11 +82,15 @@ impl Recognised {
         self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
     }
 
+    /// The same; if the name may mean several models, the largest.
+    pub fn most_memory_gb(&self) -> u32 {
+        let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).max().unwrap_or(u32::MAX);
+        self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
+    }
+
     /// Returns the memory of one GPU; if the name may mean several models, the largest.
     pub fn most_memory(&self) -> Bytes {
-        let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).max().unwrap_or(u32::MAX);
-        let gb = self.slice.as_ref().map_or(whole, |slice| slice.memory_gb);
-        Bytes(u64::from(gb) * GB)
+        Bytes(u64::from(self.most_memory_gb()) * GB)
     }
 
     /// Returns how many GPUs provide this memory together, a power of two; `None` if one slice is too small,

@@ -8,6 +8,7 @@ use crate::formats::gpus::{by_type, read_types};
 use crate::formats::job_json::keyed;
 use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::ReaderValue;
+use crate::formats::size::parse_size;
 use crate::formats::yaml::ValueKind;
 use crate::{ErrorId, GpuType, Precision};
 
@@ -76,6 +77,14 @@ pub(super) const KEYS: &[JobKey] = &[
         help: "Number of runs like this that share a GPU in hsched run, each on one slot of it. Default: 1.",
         read: |value, job| value.whole_u32(1..=64).map(|slots| job.slots = Some(slots)),
         write: |job| job.slots.map(Json::from),
+        ..KEY
+    },
+    JobKey {
+        name: "max_memory",
+        form: "size, such as 9GiB",
+        help: "Most memory of its GPU that a rank needs. In hsched run with slots, a run that needs more than its slot's share gets a GPU of its own, and one that reports more is named. Default: unknown.",
+        read: |value, job| value.parsed(parse_size).map(|size| job.max_memory = Some(size)),
+        write: |job| job.max_memory.map(|size| json!(size.to_string())),
         ..KEY
     },
     JobKey {
