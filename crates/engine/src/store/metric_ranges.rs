@@ -152,7 +152,8 @@ mod tests {
         let line = |epoch: u64| {
             // Values go down and up again; the validation runs after each third epoch.
             let loss = 1 + epoch.abs_diff(700);
-            let val = if epoch % 3 == 0 { format!(", \"val_loss\": {}", loss + 1) } else { String::new() };
+            let val =
+                if epoch.is_multiple_of(3) { format!(", \"val_loss\": {}", loss + 1) } else { String::new() };
             format!("{{\"epoch\": {epoch}, \"samples\": 9, \"compute_s\": 1.5, \"loss\": {loss}{val}}}\n")
         };
         epochs.map(line).collect()
