@@ -260,7 +260,7 @@ pub(crate) fn prepare(
         slow_nodes::keep_off(context, &cluster, &mut jobs);
     }
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
-    notes.extend(file_kind::note_examples(text, path));
+    notes.extend(file_kind::note_examples(text, path, "submit"));
     type_names::note_misspelt(&cluster, &jobs, &mut notes);
     after::note_unknown(&jobs, &mut notes);
     notes.extend(goals::remarks(&jobs, asking::time(&context.clock)));

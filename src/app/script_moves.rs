@@ -206,7 +206,12 @@ fn is_anew(changes: &[Change]) -> bool {
 /// show to suffice, or preemption.
 fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     let is_risky = |drawback: &Drawback| {
-        matches!(drawback, Drawback::EndsAfter { need: None, .. } | Drawback::MayBePreempted { .. })
+        matches!(
+            drawback,
+            Drawback::EndsAfter { need: None, .. }
+                | Drawback::MayBePreempted { .. }
+                | Drawback::PreemptsOwn { .. }
+        )
     };
     if change_estimate.start.forecast().is_none() || change_estimate.set.drawbacks.iter().any(is_risky) {
         return false;

@@ -148,6 +148,9 @@ impl Args {
             if meant.is_empty() {
                 return Err(unknown_job(name, state));
             }
+            if !name.contains('*') && meant.iter().any(|name| state.script(name).is_some()) {
+                self.tags.refuse_scripts()?;
+            }
             if meant.iter().any(|name| !is_over(state, name)) && name.contains('*') {
                 meant.retain(|name| !is_over(state, name));
             }

@@ -98,7 +98,7 @@ impl Subcommand for Args {
             return queue_plan.run(context);
         }
         if self.view.is_given() {
-            return Err(without_queue("--snapshot, --cost-weight and --futures"));
+            return Err(without_queue("--snapshot, --cost-weight, --futures and --refresh"));
         }
         if self.pareto {
             return pareto::run(context, &self.planning, &text, path, self.format);

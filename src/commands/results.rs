@@ -171,7 +171,8 @@ pub(super) fn meant(
         }
     }
     let is_any = |run: &RunResult| names.is_empty() || names.iter().any(|name| is_one(name, run));
-    Ok(runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect())
+    let meant: Vec<RunResult> = runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect();
+    if meant.is_empty() && !names.is_empty() { Err(tags.none_of_names()) } else { Ok(meant) }
 }
 
 /// Returns the metric that a run shows by default.

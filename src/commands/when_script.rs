@@ -314,7 +314,7 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Usage, "--submit needs a script: give its file before --")
                 .id(ErrorId::OptionNeeds));
         };
-        let (place, _) = self.change(context, report, number)?;
+        let (place, chosen) = self.change(context, report, number)?;
         let Some(outlook) = &report.outlook else { return Ok(Exit::Unplaced) };
         let options = self.script.options(report.reading, &words(&outlook.settings[place]));
         // A name with a leading dash would be read as an option.
@@ -325,6 +325,7 @@ impl ScriptQuestion<'_> {
         };
         if self.args.dry_run {
             print(context, &format!("{}\n", sbatch::command(&path.display().to_string(), &options)))?;
+            context.note(&format!("costs you: {}", when_script_text::costs(chosen)));
             return Ok(Exit::Done);
         }
         if !self.is_live {
@@ -332,7 +333,8 @@ impl ScriptQuestion<'_> {
                 .id(ErrorId::OptionsConflict));
         }
         let id = slurm::submit(context, &path, &options)?;
-        print(context, &format!("Submitted as job {id}.\n"))?;
+        let costs = when_script_text::costs(chosen);
+        print(context, &format!("Submitted as job {id}. Costs you: {costs}.\n"))?;
         Ok(Exit::Done)
     }
 }

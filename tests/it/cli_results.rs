@@ -92,6 +92,32 @@ fn status_and_results_name_the_same_best_run() {
     assert!(sandbox.run("status").succeeds().ends_with("best loss: early with 1.500\n"));
 }
 
+/// One run has its validation after the first epoch only, the other one after the last.
+#[test]
+fn runs_that_measure_at_different_epochs_are_compared_by_the_same_metric() {
+    let job = |name: &str, first: &str, last: &str| {
+        let line =
+            |epoch: u32, more: &str| format!("echo \"{{\\\"epoch\\\": {epoch}, \\\"loss\\\": 9{more}}}\"");
+        format!(
+            "  - {{name: {name}, model: net, samples_per_epoch: 10, epochs: 2, global_batch: 10, model_size: 0, \
+             max_gpus: 1, throughput: {{cpu: 100}}, command: '{{ {}; {}; }} >>$HSCHED_REPORT'}}\n",
+            line(1, first),
+            line(2, last)
+        )
+    };
+    let jobs =
+        format!("jobs:\n{}{}", job("a", ", \\\"val_loss\\\": 2", ""), job("b", "", ", \\\"val_loss\\\": 3"));
+    let sandbox = Sandbox::new().file("two.yaml", jobs).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    sandbox.run("run two.yaml --devices cpu:2").exits(0);
+    let status = sandbox.run("status --format json").json();
+    let metric = |job: usize| status["jobs"][job]["metric"].clone();
+    assert_eq!(metric(0), serde_json::json!({ "name": "val_loss", "value": 2.0 }));
+    assert_eq!(metric(1), serde_json::json!({ "name": "val_loss", "value": 3.0 }));
+    assert_eq!(status["best"][0]["job"], "a");
+    let runs = sandbox.run("results --format json").json();
+    assert_eq!(rows(&runs, "last"), [2.0, 3.0]);
+}
+
 #[test]
 fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
     let sandbox = ran();
@@ -172,6 +198,10 @@ fn cancel_ends_the_jobs_of_a_tag_alone() {
     sandbox.run("cancel").fails(2);
     let told = sandbox.run("cancel resnet18 --tag old").fails(2);
     assert!(told.contains("none of the named jobs has the tag \"old\""), "{told}");
+    for command in ["status resnet18 --tag old", "results resnet18 --tag old"] {
+        let told = sandbox.run(command).fails(2);
+        assert!(told.contains("none of the named jobs has the tag \"old\""), "{command}: {told}");
+    }
     let json = sandbox.run("status --format json").json();
     assert_eq!(
         (&json["jobs"][0]["state"], &json["jobs"][1]["state"]),

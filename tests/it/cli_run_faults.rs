@@ -111,7 +111,8 @@ fn a_job_whose_guard_is_asked_to_end_is_interrupted_and_uses_no_retry() {
 
 #[test]
 fn a_rank_that_is_killed_ends_the_others_and_uses_a_retry() {
-    let once = "if ((RANK == 1)) && [[ ! -e died ]]; then touch died; kill -9 $$; fi; exec bash train.sh";
+    // Rank 0 must not have completed when rank 1 is killed.
+    let once = "if ((RANK == 1)) && [[ ! -e died ]]; then touch died; kill -9 $$; fi; until [[ -e died ]]; do sleep 0.05; done; exec bash train.sh";
     let bench = Bench::new(&[job("a", 3, "min_gpus: 2, retries: 1, env: {PACE: 0.5}")
         .replace("[bash, train.sh]", &format!("{once:?}"))]);
     let ran = bench.run("run jobs.yaml --devices cpu:2 --set retry_delay=1s").exits(0);

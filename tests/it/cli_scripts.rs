@@ -182,6 +182,22 @@ fn its_output_is_the_file_that_slurm_makes_of_the_pattern() {
 }
 
 #[test]
+fn a_script_that_a_tag_cannot_select_is_not_left_out_silently() {
+    let jobs = crate::sandbox::JOBS.replace("{name: vgg19,", "{name: vgg19, tags: old,");
+    let sandbox = with_script().file("jobs.yaml", jobs);
+    sandbox.run("submit train.sh").exits(0);
+    sandbox.run("add jobs.yaml").exits(0);
+    for command in ["cancel vgg19 train.sh --tag old", "status vgg19 train.sh --tag old"] {
+        let told = sandbox.run(command).fails(2);
+        assert!(told.contains("a script has no tags, so --tag cannot select it"), "{command}: {told}");
+    }
+    assert!(sandbox.calls("scancel").is_empty());
+    // A pattern selects what has the tag.
+    let told = sandbox.run("cancel v* t* --tag old").exits(0).stdout;
+    assert_eq!(told, "vgg19: cancelled (was waiting)\n");
+}
+
+#[test]
 fn a_script_is_cancelled_by_its_name_and_a_name_with_blanks_too() {
     let sandbox = with_script();
     sandbox.run("submit train.sh -- -J 'my job'").exits(0);

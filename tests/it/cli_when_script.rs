@@ -62,7 +62,7 @@ fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
     for words in [
         "train.sh asks for 2 v100 GPUs on 1 node, partition gpu, 4 CPUs, 24 h.",
         "It would start at",
-        "It waits for GPUs: 2 of 4 v100 are free, and 1 job is before it.",
+        "It waits for its turn: 2 of 4 v100 are free, but 1 job is before it, for which Slurm keeps room.",
         "STARTS SOONER BY CHANGE COSTS YOU",
         "--time=06:00:00, now 24:00:00",
         "Slurm ends the job after 6 h; how long it runs is unknown",
@@ -272,10 +272,13 @@ fn a_change_is_submitted_once_and_leaves_the_script_alone() {
     assert_eq!((unseen.code, sandbox.calls("sbatch").len()), (Some(2), 0), "{}", unseen.stderr);
     assert!(unseen.stderr.contains("then give --submit 1 again"), "{}", unseen.stderr);
     sandbox.run(&format!("{look} -- --comment=x")).exits(0);
-    let line = sandbox.run(&format!("{look} --submit 1 --dry-run -- --comment=x")).succeeds();
-    assert_eq!(line, "sbatch --parsable '--time=20:00:00' '--comment=x' '--time=01:30:00' train.sh\n");
+    let dry = sandbox.run(&format!("{look} --submit 1 --dry-run -- --comment=x")).exits(0);
+    let costs = "Slurm ends the job after 1 h 30 min; the 1 past run took 1 h";
+    assert_eq!(dry.stderr, format!("note: costs you: {costs}\n"));
+    assert_eq!(dry.stdout, "sbatch --parsable '--time=20:00:00' '--comment=x' '--time=01:30:00' train.sh\n");
     assert!(sandbox.calls("sbatch").is_empty());
-    assert_eq!(sandbox.run(&format!("{look} --submit 1")).succeeds(), "Submitted as job 1.\n");
+    let done = sandbox.run(&format!("{look} --submit 1")).succeeds();
+    assert_eq!(done, format!("Submitted as job 1. Costs you: {costs}.\n"));
     assert_eq!(sandbox.calls("sbatch").len(), 1);
     assert_eq!(fs::read_to_string(sandbox.work("train.sh")).expect("a script"), SCRIPT.replace(" -c 4", ""));
     // The script cannot change options that the environment sets.

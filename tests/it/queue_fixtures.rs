@@ -90,17 +90,44 @@ fn nothing_is_asked_more_often_than_allowed() {
     assert_eq!(sandbox.calls("sbatch").len(), 0, "no --test-only");
 }
 
+/// Makes the last answer of `squeue` this many seconds older, and changes it.
+fn age_answer(sandbox: &Sandbox, seconds: f64, change: impl FnOnce(&mut Value)) {
+    let path = sandbox.state("queue/squeue.json");
+    let mut answer: Value = serde_json::from_str(&sandbox.text(&path)).expect("JSON");
+    for time in ["at", "tried"] {
+        answer[time] = Value::from(answer[time].as_f64().expect("a time") - seconds);
+    }
+    change(&mut answer);
+    std::fs::write(&path, answer.to_string()).expect("written");
+}
+
+#[test]
+fn a_look_that_is_some_seconds_old_is_said_to_be_and_is_read_again_on_request() {
+    let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4")]);
+    let looks = || sandbox.calls("squeue").into_iter().filter(|call| call[0] == "--all").count();
+    let nodes = || sandbox.calls("sinfo").len();
+    let when = "when jobs.yaml --futures 5 --budget 1h";
+    let first = sandbox.run(when).exits(0).stdout;
+    assert!(!first.contains("--refresh"), "{first}");
+    age_answer(&sandbox, 20.0, |_| {});
+    let before = (looks(), nodes());
+    let old = sandbox.run(when).exits(0).stdout;
+    assert!(old.contains(" s ago; --refresh reads it again"), "{old}");
+    assert_eq!((looks(), nodes()), before);
+    let again = sandbox.run(&format!("{when} --refresh")).exits(0).stdout;
+    assert!(again.contains("queue seen ") && !again.contains("--refresh"), "{again}");
+    assert_eq!((looks(), nodes()), (before.0 + 1, before.1 + 1));
+    let error = sandbox.run(&format!("{when} --refresh --snapshot queue.json")).fails(2);
+    assert!(error.contains("--refresh"), "{error}");
+    let error = sandbox.run("plan jobs.yaml --refresh").fails(2);
+    assert!(error.contains("--refresh only work with --queue"), "{error}");
+}
+
 #[test]
 fn a_slow_slurm_is_left_alone_and_the_age_of_the_queue_is_said() {
     let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4")]);
     assert_eq!(sandbox.run(WHEN).code, Some(0));
-    let path = sandbox.state("queue/squeue.json");
-    let mut answer: Value = serde_json::from_str(&sandbox.text(&path)).expect("JSON");
-    for time in ["at", "tried"] {
-        answer[time] = Value::from(answer[time].as_f64().expect("a time") - 600.0);
-    }
-    answer["took"] = Value::from(6.0);
-    std::fs::write(&path, answer.to_string()).expect("written");
+    age_answer(&sandbox, 600.0, |answer| answer["took"] = Value::from(6.0));
     let looks = || sandbox.calls("squeue").into_iter().filter(|call| call[0] == "--all").count();
     let before = looks();
     let ran = sandbox.run(WHEN);

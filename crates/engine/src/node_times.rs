@@ -103,6 +103,13 @@ impl NodeTimes {
         }
     }
 
+    /// Returns whether a model's ranks take longer on a node than elsewhere.
+    pub(super) fn is_slow(&self, node: &NodeName, model: &str, at: Time) -> bool {
+        let node = MemberId::plain(node);
+        let mut of_model = self.0.iter().filter(|work| work.work.model == model);
+        of_model.any(|work| work.slow_node(&node, at).is_some())
+    }
+
     /// Returns the slow nodes, by name: nodes whose last times were all longer than those of the same work
     /// elsewhere.
     pub fn slow(&self, at: Time) -> Vec<SlowNode> {
@@ -124,22 +131,27 @@ impl WorkTimes {
     }
 
     fn slow(&self, at: Time) -> impl Iterator<Item = SlowNode> {
-        self.nodes.iter().filter_map(move |(node, times)| {
-            let ([(first, _), .., (last, _)], TIMES..) = (times.as_slice(), times.len()) else { return None };
-            let until = last.after(AVOIDED);
-            if at >= until {
-                return None;
-            }
-            let elsewhere = self.elsewhere(node)?;
-            let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
-            (least >= (1.0 + SLOWER - 1e-9) * elsewhere).then(|| SlowNode {
-                node: node.clone(),
-                gpu_type: self.work.gpu_type.clone(),
-                model: self.work.model.clone(),
-                slower: median(times.iter().map(|(_, seconds)| *seconds).collect()) / elsewhere - 1.0,
-                since: *first,
-                until,
-            })
+        self.nodes.keys().filter_map(move |node| self.slow_node(node, at))
+    }
+
+    /// Returns a node as a slow one; `None` if it is not.
+    fn slow_node(&self, node: &NodeName, at: Time) -> Option<SlowNode> {
+        let times = self.nodes.get(node)?;
+        let ([(first, _), .., (last, _)], TIMES..) = (times.as_slice(), times.len()) else { return None };
+        let until = last.after(AVOIDED);
+        if at >= until {
+            return None;
+        }
+        let elsewhere = self.elsewhere(node)?;
+        let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+        let middle = median(times.iter().map(|(_, seconds)| *seconds).collect());
+        (least >= (1.0 + SLOWER - 1e-9) * elsewhere).then(|| SlowNode {
+            node: node.clone(),
+            gpu_type: self.work.gpu_type.clone(),
+            model: self.work.model.clone(),
+            slower: rounded(middle / elsewhere - 1.0),
+            since: *first,
+            until,
         })
     }
 
@@ -206,7 +218,7 @@ fn observations(
 
 impl SubmissionRecord {
     /// Returns the node of a rank, if known: Slurm may have chosen other nodes than the plan.
-    fn node_of(&self, rank: usize) -> Option<NodeName> {
+    pub(super) fn node_of(&self, rank: usize) -> Option<NodeName> {
         let nodes = &self.gpus.0;
         if let (1, Some((node, _))) = (nodes.len(), nodes.first_key_value()) {
             return Some(node.clone());
@@ -215,6 +227,11 @@ impl SubmissionRecord {
         let is_as_planned = planned.into_iter().eq(nodes.keys());
         self.ranks.get(rank).filter(|_| is_as_planned).map(|rank| rank.node.clone())
     }
+}
+
+/// Returns a fraction with the digits that measurements have: three after the point.
+fn rounded(part: f64) -> f64 {
+    (part * 1000.0).round() / 1000.0
 }
 
 /// Returns the median of some numbers; an empty list is not allowed.

@@ -10,7 +10,7 @@ use hsched_model::{
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};
-use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, Weigh, meets};
+use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, Weigh, meets, own_preempted};
 
 /// Maximum number of requests per job.
 const MOST: usize = 24;
@@ -327,6 +327,7 @@ impl Listing<'_> {
             walltime,
             cost,
             preemptible: partition.is_some_and(|partition| partition.preemptible),
+            preempts: own_preempted(self.snapshot, &request).iter().map(|job| job.id.clone()).collect(),
             not_counted: self.not_counted(),
             request,
             queue_choice: QueueChoice { billed_per_hour, ..queue_choice },

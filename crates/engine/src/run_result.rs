@@ -105,6 +105,26 @@ pub struct MetricRange {
 }
 
 impl MetricRange {
+    /// Returns the range of a single value.
+    pub fn of(epoch: u64, value: f64) -> Self {
+        Self {
+            least: value,
+            least_epoch: epoch,
+            most: value,
+            most_epoch: epoch,
+            last: value,
+            last_epoch: epoch,
+        }
+    }
+
+    /// Returns its values with their epochs, in order.
+    pub(super) fn points(&self) -> [(u64, f64); 3] {
+        let Self { least, least_epoch, most, most_epoch, last, last_epoch } = *self;
+        let mut points = [(least_epoch, least), (most_epoch, most), (last_epoch, last)];
+        points.sort_by_key(|(epoch, _)| *epoch);
+        points
+    }
+
     /// Returns the best value and its epoch.
     pub fn best(&self, mode: GoalMode) -> (f64, u64) {
         match mode {
@@ -261,44 +281,53 @@ fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> 
 /// Returns the metrics by epoch. If an epoch was trained again, its newest values count. For a job that was
 /// added again, epochs of the earlier job count up to the point from which it resumed.
 pub(super) fn curve(tracked: &JobState, reported: &[Reports]) -> BTreeMap<u64, Vec<(String, f64)>> {
-    let past = tracked.past.iter().map(|past| &past.attempt);
-    let attempts = past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt));
-    let is_earlier = |attempt: &SubmissionRecord| attempt.meant < tracked.added;
-    let first = attempts.clone().find(|attempt| !is_earlier(attempt));
-    let resumed = first.map_or(tracked.epochs_done, |attempt| attempt.epochs_before);
     let counts = |(attempt, reports): (&SubmissionRecord, &Reports)| {
-        let last = if is_earlier(attempt) { resumed } else { u64::MAX };
+        let last = counted_until(tracked, attempt);
         let reports = reports.epochs.iter().filter(move |report| report.epoch <= last);
         reports.map(|report| (report.epoch, report.metrics.clone())).collect::<Vec<_>>()
     };
-    attempts.zip(reported).flat_map(counts).collect()
+    attempts(tracked).zip(reported).flat_map(counts).collect()
+}
+
+/// Returns the submissions of a job: past ones first, then current ones.
+pub(super) fn attempts(tracked: &JobState) -> impl Iterator<Item = &SubmissionRecord> {
+    let past = tracked.past.iter().map(|past| &past.attempt);
+    past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
+}
+
+/// Returns up to which epoch a submission counts: for one of an earlier job of the name, up to the point from
+/// which the job resumed.
+pub(super) fn counted_until(tracked: &JobState, attempt: &SubmissionRecord) -> u64 {
+    let is_earlier = |attempt: &SubmissionRecord| attempt.meant < tracked.added;
+    if !is_earlier(attempt) {
+        return u64::MAX;
+    }
+    let first = attempts(tracked).find(|attempt| !is_earlier(attempt));
+    first.map_or(tracked.epochs_done, |attempt| attempt.epochs_before)
 }
 
 pub(super) fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<String, MetricRange> {
     let mut ranges: BTreeMap<String, MetricRange> = BTreeMap::new();
     let values = curve.iter().flat_map(|(epoch, metrics)| metrics.iter().map(|metric| (*epoch, metric)));
     for (epoch, (name, value)) in values.filter(|(_, (_, value))| value.is_finite()) {
-        let (value, first) = (
-            *value,
-            MetricRange {
-                least: *value,
-                least_epoch: epoch,
-                most: *value,
-                most_epoch: epoch,
-                last: *value,
-                last_epoch: epoch,
-            },
-        );
-        let range = ranges.entry(name.clone()).or_insert(first);
-        if value < range.least {
-            (range.least, range.least_epoch) = (value, epoch);
-        }
-        if value > range.most {
-            (range.most, range.most_epoch) = (value, epoch);
-        }
-        (range.last, range.last_epoch) = (value, epoch);
+        add_value(&mut ranges, epoch, name, *value);
     }
     ranges
+}
+
+/// Adds the value of a metric after a later epoch than those before.
+pub(super) fn add_value(ranges: &mut BTreeMap<String, MetricRange>, epoch: u64, name: &str, value: f64) {
+    let Some(range) = ranges.get_mut(name) else {
+        ranges.insert(name.to_owned(), MetricRange::of(epoch, value));
+        return;
+    };
+    if value < range.least {
+        (range.least, range.least_epoch) = (value, epoch);
+    }
+    if value > range.most {
+        (range.most, range.most_epoch) = (value, epoch);
+    }
+    (range.last, range.last_epoch) = (value, epoch);
 }
 
 /// Returns a shell line that runs the job's command with its environment in its directory.

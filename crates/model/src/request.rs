@@ -68,6 +68,8 @@ pub struct RequestOption {
     pub cost: Option<Cost>,
     /// Whether it may be preempted.
     pub preemptible: bool,
+    /// Ids of the user's running jobs that Slurm may preempt for it.
+    pub preempts: Vec<String>,
     /// Relevant options of the job that estimates ignore.
     pub not_counted: Vec<String>,
 }

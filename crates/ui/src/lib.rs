@@ -84,4 +84,4 @@ pub use self::when::{
     When, WhenJob, WhenRow, about as rough_duration, start as start_estimate, when_legend, when_table,
 };
 pub use self::when_script::{DiffLine, ScriptRow, script_diff, script_text};
-pub use self::why::{WhyAdvice, WhyJob, WhyLine, why_list, why_text};
+pub use self::why::{WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text};

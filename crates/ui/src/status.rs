@@ -70,7 +70,7 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
         let summary = JobSummary::new(tracked);
         let metric = metrics
             .get(&tracked.job.name)
-            .map_or_else(|| "-".to_owned(), |known| metric(&known.name, known.last));
+            .map_or_else(|| "-".to_owned(), |known| metric(&known.name, known.last()));
         let row = [
             tracked.job.name.to_string(),
             tracked.phase.word().to_owned(),

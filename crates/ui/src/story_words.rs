@@ -244,8 +244,20 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
                 0 => "starts over".to_owned(),
                 _ => format!("resumes after epoch {done} of {all}"),
             };
-            format!("{said}{left}; {then}{}", given_up(tracked))
+            format!("{said}{left}; {then}{}{}", pause(tracked), given_up(tracked))
         }
+    }
+}
+
+/// Returns how long a job waits before it is tried again, for the end of a clause.
+fn pause(tracked: &JobState) -> String {
+    match &tracked.phase {
+        Phase::Waiting { not_before: Some(moment), .. } if *moment > tracked.last.0 => {
+            let wait = moment.since(tracked.last.0);
+            let wait = if wait.0 < 600.0 { format!("{:.0} s", wait.0) } else { duration(wait) };
+            format!(", in {wait} at the earliest")
+        }
+        _ => String::new(),
     }
 }
 

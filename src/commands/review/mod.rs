@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 
+use crate::app::asking;
 use crate::app::context::{Context, Format};
 use crate::app::input;
+use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue};
-use crate::app::{asking, queue_look};
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, Time};
@@ -99,7 +100,7 @@ impl Args {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => start_estimates::of_file(context, path).map(Some),
             (None, Some(_)) => Ok(None),
-            (None, None) => Ok(match queue_look::look(context) {
+            (None, None) => Ok(match queue_look::look(context, Freshness::AMinute) {
                 Ok(looked) => Some(ClusterQueue::live(context, looked)),
                 Err(failure) => {
                     context.note(&format!("cannot estimate the saved waiting: {}", failure.message));

@@ -12,7 +12,7 @@ mod target;
 mod telling;
 mod turns;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::ValueParser;
@@ -20,12 +20,12 @@ use clap::builder::ValueParser;
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
-use crate::app::input;
 use crate::app::policy_args::OverTimeArgs;
 use crate::app::speeds::EstimateArgs;
 use crate::app::start_estimates;
 use crate::app::state;
 use crate::app::submission::settled;
+use crate::app::{file_kind, input};
 use crate::commands::cli::Subcommand;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::turns::LocalRun;
@@ -101,7 +101,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let jobs = match &self.input {
-            Some(path) => input::jobs(&input::text(path)?, path)?,
+            Some(path) => self.jobs(context, path)?,
             None => Vec::new(),
         };
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
@@ -122,6 +122,20 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Returns the jobs of a file; refuses example values that were not replaced.
+    fn jobs(&self, context: &Context, path: &Path) -> Result<Vec<Job>, Failure> {
+        let text = input::text(path)?;
+        let jobs = input::jobs(&text, path)?;
+        if self.dry_run {
+            if let Some(note) = file_kind::note_examples(&text, path, "run") {
+                context.note(&note);
+            }
+        } else {
+            file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
+        }
+        Ok(jobs)
+    }
+
     /// Runs as a member of the pool that owns the state directory.
     fn run_in_pool(&self, context: &Context, pool: PoolFolder) -> Result<Exit, Failure> {
         if self.input.is_some() || self.dry_run {

@@ -180,7 +180,7 @@ impl<'a> Watch<'a> {
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
             let open = session.state.scripts.iter().filter(|script| !script.is_over());
             self.followed.borrow_mut().extend(open.map(|script| script.name.clone()));
-            self.log.recall(session.directory);
+            self.log.recall(session.directory, &session.state);
             let turn = session.turn(planner, &self.log, Vec::new());
             if turn.is_ok() {
                 self.move_scripts(session)?;

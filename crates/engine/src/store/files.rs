@@ -58,12 +58,22 @@ pub(super) fn replace(
     older: Option<&Path>,
 ) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let file = temporary_file(folder, content.as_ref()).map_err(write_error(path))?;
+    let file = temporary_file(folder, content.as_ref(), true).map_err(write_error(path))?;
     if let Some(older) = older {
         keep(path, older).map_err(write_error(older))?;
     }
     file.persist(path).map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
     sync(folder);
+    Ok(())
+}
+
+/// Replaces a file whose loss only costs time, without waiting for the disk.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn replace_soon(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    temporary_file(folder, content.as_ref(), false)?.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
@@ -73,7 +83,7 @@ pub(super) fn replace(
 /// If it cannot be written or already exists.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let file = temporary_file(folder, text.as_bytes()).map_err(write_error(path))?;
+    let file = temporary_file(folder, text.as_bytes(), true).map_err(write_error(path))?;
     let created = file.persist_noclobber(path);
     created.map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
     sync(folder);
@@ -173,12 +183,16 @@ fn is_temporary(entry: &DirEntry) -> bool {
 
 /// Writes a new file and syncs it to disk. Errors do not contain its name, so that the same problem always
 /// has the same message.
-fn temporary_file(folder: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+/// Creates an incomplete file; if it is `lasting`, its content is on the disk.
+fn temporary_file(folder: &Path, content: &[u8], lasting: bool) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1);
     let file = builder.make_in(folder, |path| private().create_new(true).write(true).open(path))?;
     let mut handle = file.as_file();
-    handle.write_all(content).and_then(|()| handle.sync_all())?;
+    handle.write_all(content)?;
+    if lasting {
+        handle.sync_all()?;
+    }
     Ok(file)
 }
 

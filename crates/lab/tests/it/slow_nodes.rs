@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched_engine::{Action, End, Event, KeptOff, News, Phase, Update, apply};
+use hsched_engine::{Action, End, EpochReport, Event, KeptOff, News, Phase, RankReport, Update, apply};
 use hsched_lab::find;
 use hsched_lab::simulate::{Delays, Play, PlayOptions, SimulatedSite, SimulatedWorld};
 use hsched_model::{Job, JobDefaults, Seconds, Time};
@@ -85,6 +85,36 @@ fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
     let [only] = slow.as_slice() else { panic!("{slow:?}") };
     assert_eq!((only.node.as_str(), only.gpu_type.as_str()), ("v2", "v100"));
     assert!((only.slower - 0.25).abs() < 0.01, "{only:?}");
+}
+
+#[test]
+fn epochs_of_a_slow_node_teach_no_speed_of_its_type() {
+    let model = |name: &str| Job { model: "m".to_owned(), ..job(name, "{v100: 100}", "") };
+    let on = |name: &str, node: &str| running(model(name), attempt("r", node, "v100", 1, 0), 0);
+    let mut state = state(vec![on("a", "v1"), on("b", "v2")]);
+    let mut learns = |name: &str, epoch: u64, compute: f64| {
+        let at = Time(100.0 * hsched_model::number::to_f64(epoch));
+        let rank = RankReport {
+            rank: 0,
+            node: None,
+            samples: 1000,
+            compute: Seconds(compute),
+            step: None,
+            probes: Vec::new(),
+            share: None,
+        };
+        let report = EpochReport { epoch, at, length: None, ranks: vec![rank], metrics: Vec::new() };
+        let action = apply(&mut state, at, &heard(name, "r", News::Epoch(report)), &rules());
+        matches!(action, Some(Action::Learn { .. }))
+    };
+    for epoch in 1..=3 {
+        assert!(learns("a", epoch, 10.0));
+    }
+    // The third epoch shows that the node is slow.
+    assert_eq!([1, 2, 3, 4].map(|epoch| learns("b", epoch, 12.5)), [true, true, false, false]);
+    assert!(learns("a", 4, 10.0));
+    // An epoch as fast as elsewhere shows that it no longer is.
+    assert!(learns("b", 5, 10.0));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::past_runs::rounded_up;
+use super::preemption::preempts_own;
 use super::room::{self, FreeHost};
 use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
 use hsched_model::catalogue::recognise;
@@ -93,13 +94,22 @@ impl ChangeContext<'_> {
                     partition.is_some_and(|partition| takes(partition, snapshot, &limited))
                 });
                 let names: Vec<&str> = kept.chain([partition.name.as_str()]).collect();
-                let added = ChangeSet::new(Change::Partition(names.join(",")), preemption(partition));
+                let added = self.preempting(Change::Partition(names.join(",")), partition, &limited);
                 limit.map_or_else(|| Some(added.clone()), |limit| limit.and(&added))
             });
             // The longest limit that it accepts is sufficient.
             list.extend(opened.take(1));
         }
         list
+    }
+
+    /// Returns a change to other partitions, of which this one is new, with what it means for jobs that may be
+    /// preempted: this one, or running ones of the user.
+    fn preempting(&self, change: Change, partition: &QueuePartition, request: &Request) -> ChangeSet {
+        let mut set = ChangeSet::new(change, preemption(partition));
+        let changed = set.applied(request);
+        set.drawbacks.extend(preempts_own(self.snapshot, self.request, &changed));
+        set
     }
 
     /// Returns whether a partition has the same nodes, order and limits as one of the request's.
@@ -175,7 +185,7 @@ impl ChangeContext<'_> {
             });
             list.extend(elsewhere.filter_map(|partition| {
                 let change = Change::Partition(partition.name.clone());
-                set.and(&ChangeSet::new(change, preemption(partition)))
+                set.and(&self.preempting(change, partition, &changed))
             }));
         }
         list

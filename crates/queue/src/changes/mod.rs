@@ -10,10 +10,13 @@ mod drawback;
 mod estimates;
 mod obstacle;
 mod past_runs;
+mod preemption;
 mod room;
 
 pub use self::change::{Change, ChangeSet};
-pub use self::drawback::Drawback;
+pub use self::drawback::{Drawback, jobs_in_words};
 pub use self::estimates::{ChangeEstimate, ChangeEstimates, ChangeQuestion, estimate_changes};
 pub use self::obstacle::obstacle;
 pub use self::past_runs::{Need, PastRun, PastRuns, RunEnd};
+pub use self::preemption::own_preempted;
+pub(crate) use self::preemption::preempts_own;

@@ -1,5 +1,6 @@
 //! Candidate remedies for a pending job, before starts are estimated.
 
+use crate::changes::preempts_own;
 use crate::why::advice::Adviser;
 use crate::why::room::PendingRoom;
 use crate::why::words::all_gpus;
@@ -204,10 +205,10 @@ pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot)
         Change::Partition(name) => {
             let known =
                 snapshot.partitions.iter().find(|partition| partition.name == *name && partition.preemptible);
-            known
-                .map(|partition| Drawback::MayBePreempted { partition: partition.name.clone() })
-                .into_iter()
-                .collect()
+            let changed = Request { partition: Some(name.clone()), ..request.clone() };
+            let preempted =
+                known.map(|partition| Drawback::MayBePreempted { partition: partition.name.clone() });
+            preempted.into_iter().chain(preempts_own(snapshot, request, &changed)).collect()
         }
         Change::Account(account) => vec![Drawback::Charged { account: account.clone() }],
         _ => Vec::new(),

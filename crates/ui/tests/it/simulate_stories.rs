@@ -301,7 +301,7 @@ fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     100 x: epoch 1 of 4 done (100.0 s)
     100 y: epoch 1 of 4 done (100.0 s)
     200 x: epoch 2 of 4 done (100.0 s)
-    200 x: failed with exit status 1, 2 of 3 retries left; resumes after epoch 2 of 4
+    200 x: failed with exit status 1, 2 of 3 retries left; resumes after epoch 2 of 4, in 5 s at the earliest
     200 y: epoch 2 of 4 done (100.0 s)
     205 x: submitted as job 3 on 1 a (n); predicted 100.0 s per epoch
     206 x: running on 1 a (n)
@@ -372,7 +372,7 @@ fn a_story_has_a_line_for_all_that_is_news() {
     125 y: epoch 1 of 4 done (125.0 s)
     125 y: measured a 8.0/s at batch 100 (job file: 10/s)
     130 nodes n[2-3] are down (Not responding)
-    130 y: lost a node; resumes after epoch 1 of 4
+    130 y: lost a node; resumes after epoch 1 of 4, in 5 s at the earliest
     135 y: waiting: needs a a; 0 available now
     200 x: epoch 2 of 4 done (100.0 s)
     300 node n2 is back

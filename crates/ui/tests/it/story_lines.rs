@@ -158,22 +158,30 @@ fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let known = |tracked: JobState| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
     let told = |tracked, looks| seen(known(tracked), looks).0;
     let at_limit = told(runs_for(60.0), vec![ends(End::Cut, 50.0)]);
-    assert_eq!(at_limit, ["was interrupted at its time limit; starts over"]);
-    assert_eq!(told(runs(""), vec![ends(End::Cut, 5.0)]), ["was interrupted; starts over"]);
+    assert_eq!(at_limit, ["was interrupted at its time limit; starts over, in 30 s at the earliest"]);
+    assert_eq!(
+        told(runs(""), vec![ends(End::Cut, 5.0)]),
+        ["was interrupted; starts over, in 30 s at the earliest"]
+    );
     let deaf = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Unhandled, 5.0)]);
     assert_eq!(
         deaf[1..],
         ["was interrupted: its command does not handle SIGUSR1; resumes after epoch 1 of 10"]
     );
     let deaf = told(runs_for(60.0), vec![ends(End::Unhandled, 50.0)]);
-    assert_eq!(deaf, ["was interrupted at its time limit: its command does not handle SIGUSR1; starts over"]);
+    assert_eq!(
+        deaf,
+        [
+            "was interrupted at its time limit: its command does not handle SIGUSR1; starts over, in 30 s at the earliest"
+        ]
+    );
     let saved = told(runs(""), vec![ends(End::Saved, 5.0)]);
-    assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint"]);
+    assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint, in 30 s at the earliest"]);
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
     assert_eq!(saved[1..], ["saved a checkpoint; resumes after epoch 1 of 10"]);
     let failed = End::Failed { exit: 7, signal: 0 };
     let last = told(runs(", retries: 1"), vec![ends(failed.clone(), 5.0)]);
-    assert_eq!(last, ["failed with exit status 7, last retry; starts over"]);
+    assert_eq!(last, ["failed with exit status 7, last retry; starts over, in 30 s at the earliest"]);
     let over = seen(known(runs(", retries: 0")), vec![ends(failed, 5.0)]).1;
     assert_eq!(over.last.1, "failed with exit status 7");
 }
@@ -245,7 +253,7 @@ fn a_type_on_which_the_first_run_failed_is_named() {
     assert_eq!(
         lines,
         [
-            "failed with exit status 7, last retry; starts over; hsched no longer uses v100 for it (not in its job file; hsched add lifts this)"
+            "failed with exit status 7, last retry; starts over, in 30 s at the earliest; hsched no longer uses v100 for it (not in its job file; hsched add lifts this)"
         ]
     );
 }
