@@ -13,7 +13,7 @@ pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
     begun.filter_map(|tracked| Some((tracked.job.name.clone(), metric_of(root, tracked)?))).collect()
 }
 
-/// Returns the metric that is shown of a job, of all that any of its reports has.
+/// Returns the metric to show for a job, among all metrics of its reports.
 pub(crate) fn metric_of(root: &Path, tracked: &JobState) -> Option<JobMetric> {
     let ranges = metric_ranges(root, tracked);
     let target = tracked.job.target.as_ref().map(|target| target.metric.as_str());

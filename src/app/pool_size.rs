@@ -16,7 +16,7 @@ const SAMPLES: u32 = 1_000_000;
 /// The resources of each allocation of a pool.
 pub(crate) struct PoolShape<'a> {
     pub gpus: u32,
-    /// The only type that it may have, if the command line names one.
+    /// The only allowed type, if the command line names one.
     pub wanted: Option<&'a GpuType>,
     /// Returns whether an allocation may have GPUs of a type, given all types of the cluster.
     pub may_have: &'a dyn Fn(&GpuType, &[GpuType]) -> bool,
@@ -71,7 +71,7 @@ pub(crate) fn choose(
     Ok(found.together().into_iter().map(|chosen| chosen.as_ref().map(request)).collect())
 }
 
-/// Returns why none of the cluster's types can be had.
+/// Returns why none of the cluster's types is available.
 fn unsuitable(wanted: Option<&GpuType>, all: &[GpuType]) -> String {
     let all = all.iter().map(GpuType::as_str).collect::<Vec<_>>().join(", ");
     match wanted {

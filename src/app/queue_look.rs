@@ -24,7 +24,7 @@ pub(crate) struct Looked {
     pub age: Seconds,
 }
 
-/// Age up to which a look is used, unless it is to be read again.
+/// Maximum age of a look that is used without reading the queue again.
 pub(crate) const MINUTE: Seconds = Seconds(60.0);
 const HOUR: Seconds = Seconds(3600.0);
 const DAY: Seconds = Seconds(86400.0);
@@ -32,10 +32,10 @@ const DAY: Seconds = Seconds(86400.0);
 /// Time limit of a command; after it, the last answer is used.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Age from which answers say how old a look is.
+/// Minimum age of a look that answers mention.
 pub(crate) const WORTH_SAYING: Seconds = Seconds(5.0);
 
-/// How old a look may be if Slurm answers quickly.
+/// Maximum age of a look if Slurm answers quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     AMinute,
@@ -43,7 +43,7 @@ pub(crate) enum Freshness {
 }
 
 impl Freshness {
-    /// Returns what `--refresh` asks for.
+    /// Returns the maximum age of a look with or without `--refresh`.
     pub(crate) fn of(refresh: bool) -> Self {
         if refresh { Self::Now } else { Self::AMinute }
     }

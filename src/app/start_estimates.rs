@@ -103,7 +103,7 @@ pub(crate) struct ClusterQueue {
     pub learnt: Option<PastPredictions>,
     /// The model of its waits learnt from looks.
     pub site: Option<SiteWaits>,
-    /// Whether it was read from Slurm, so that `--refresh` reads it again.
+    /// Whether it was read from Slurm, so that `--refresh` can read it again.
     is_live: bool,
 }
 
@@ -126,13 +126,13 @@ impl ClusterQueue {
         Self { site: site_waits::learnt(context), ..self }
     }
 
-    /// Returns when it was read, in words, and how to read it again if that is some time ago.
+    /// Returns when it was read, in words; for an older look, also how to read it again.
     pub(crate) fn seen(&self) -> String {
         let age = match self.age.0 {
             seconds if seconds < 600.0 => format!("{seconds:.0} s"),
             _ => hsched_ui::duration(self.age),
         };
-        // An older look is one of a Slurm that is slow or does not answer, which a note says.
+        // A look is older than this only if Slurm is slow or does not answer, which a note reports.
         let can_be_read = self.is_live && self.is_old() && self.age < queue_look::MINUTE;
         let again = if can_be_read { "; --refresh reads it again" } else { "" };
         format!("{}: queue seen {age} ago{again}", self.name)

@@ -285,7 +285,7 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
     text
 }
 
-/// Returns what a remedy gives up.
+/// Returns the cost of a remedy.
 fn kind(remedy: &Remedy) -> WhyAdviceKind {
     match remedy {
         Remedy::NewJob(_) => WhyAdviceKind::NewJob,

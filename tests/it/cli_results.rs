@@ -92,7 +92,7 @@ fn status_and_results_name_the_same_best_run() {
     assert!(sandbox.run("status").succeeds().ends_with("best loss: early with 1.500\n"));
 }
 
-/// One run has its validation after the first epoch only, the other one after the last.
+/// One run has its validation only after the first epoch, the other one only after the last.
 #[test]
 fn runs_that_measure_at_different_epochs_are_compared_by_the_same_metric() {
     let job = |name: &str, first: &str, last: &str| {

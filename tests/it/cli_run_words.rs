@@ -24,7 +24,7 @@ fn jobs_of_an_earlier_file_are_said_to_go_on() {
     let bench = Bench::new(&[job("old", 2, "retries: 0").replace("[bash, train.sh]", "exit 3")]);
     let failed = bench.run("run jobs.yaml --devices cpu:1").exits(1).stderr;
     assert!(!failed.contains("earlier file"), "{failed}");
-    // A job that has ended does not go on, unlike one that was interrupted.
+    // A job that has ended does not continue, unlike one that was interrupted.
     bench.write("other.yaml", &[job("new", 1, "")]);
     let alone = bench.run("run other.yaml --devices cpu:1").exits(0).stderr;
     assert!(!alone.contains("earlier file"), "{alone}");

@@ -192,7 +192,7 @@ fn a_script_that_a_tag_cannot_select_is_not_left_out_silently() {
         assert!(told.contains("a script has no tags, so --tag cannot select it"), "{command}: {told}");
     }
     assert!(sandbox.calls("scancel").is_empty());
-    // A pattern selects what has the tag.
+    // A pattern selects jobs with the tag.
     let told = sandbox.run("cancel v* t* --tag old").exits(0).stdout;
     assert_eq!(told, "vgg19: cancelled (was waiting)\n");
 }

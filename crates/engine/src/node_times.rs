@@ -134,7 +134,7 @@ impl WorkTimes {
         self.nodes.keys().filter_map(move |node| self.slow_node(node, at))
     }
 
-    /// Returns a node as a slow one; `None` if it is not.
+    /// Returns the node with its excess time if it is slow; `None` otherwise.
     fn slow_node(&self, node: &NodeName, at: Time) -> Option<SlowNode> {
         let times = self.nodes.get(node)?;
         let ([(first, _), .., (last, _)], TIMES..) = (times.as_slice(), times.len()) else { return None };
@@ -229,7 +229,7 @@ impl SubmissionRecord {
     }
 }
 
-/// Returns a fraction with the digits that measurements have: three after the point.
+/// Returns a fraction rounded to three decimals, the precision of measurements.
 fn rounded(part: f64) -> f64 {
     (part * 1000.0).round() / 1000.0
 }

@@ -295,8 +295,8 @@ pub(super) fn attempts(tracked: &JobState) -> impl Iterator<Item = &SubmissionRe
     past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
 }
 
-/// Returns up to which epoch a submission counts: for one of an earlier job of the name, up to the point from
-/// which the job resumed.
+/// Returns the epoch up to which a submission counts: for a submission of an earlier job of the same name,
+/// the epoch after which the job resumed.
 pub(super) fn counted_until(tracked: &JobState, attempt: &SubmissionRecord) -> u64 {
     let is_earlier = |attempt: &SubmissionRecord| attempt.meant < tracked.added;
     if !is_earlier(attempt) {
@@ -315,7 +315,7 @@ pub(super) fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<Stri
     ranges
 }
 
-/// Adds the value of a metric after a later epoch than those before.
+/// Adds the value of a metric after an epoch later than all earlier values.
 pub(super) fn add_value(ranges: &mut BTreeMap<String, MetricRange>, epoch: u64, name: &str, value: f64) {
     let Some(range) = ranges.get_mut(name) else {
         ranges.insert(name.to_owned(), MetricRange::of(epoch, value));

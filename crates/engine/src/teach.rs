@@ -8,7 +8,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, NodeName, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Sample, SampleSource, SpeedCell, SpeedKey, ThroughputMatrix};
 
-/// What is known of speeds before a report.
+/// The known speeds before a report.
 #[derive(Clone, Copy)]
 pub(super) struct Measured<'a> {
     pub cache: &'a Cache,
@@ -17,7 +17,7 @@ pub(super) struct Measured<'a> {
 
 /// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
 /// length. If the length is not reported, the time since the previous epoch was `seen` is used, which is
-/// better than no measurement. Slow nodes say nothing about the speed of a GPU type.
+/// better than no measurement. Slow nodes give no information about the speed of a GPU type.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,

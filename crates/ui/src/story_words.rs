@@ -249,7 +249,7 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
     }
 }
 
-/// Returns how long a job waits before it is tried again, for the end of a clause.
+/// Returns the wait before a job is retried, as the end of a clause.
 fn pause(tracked: &JobState) -> String {
     match &tracked.phase {
         Phase::Waiting { not_before: Some(moment), .. } if *moment > tracked.last.0 => {

@@ -35,7 +35,7 @@ pub struct WhyAdvice<'a> {
     pub kind: WhyAdviceKind,
 }
 
-/// What a remedy gives up.
+/// The cost of a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyAdviceKind {
     /// The job stays in the queue.

@@ -24,7 +24,7 @@ pub(crate) struct Log<'a> {
     failed: RefCell<Vec<SubmissionKey>>,
     /// The notes already shown.
     noted: RefCell<BTreeSet<String>>,
-    /// The slow nodes that were named; `None` before the first state.
+    /// The slow nodes that were reported; `None` before the first state.
     named_slow: RefCell<Option<BTreeSet<NodeName>>>,
     /// Whether notes are repeated after a turn without them.
     repeats: bool,
@@ -82,8 +82,8 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Adds what commands have noticed since the last `watch` or `run` to the next lines. Slow nodes of the
-    /// first state were named by an earlier `watch` or `run`.
+    /// Adds the events that commands have seen since the last `watch` or `run` to the next lines. An earlier
+    /// `watch` or `run` has reported the slow nodes of the first state.
     pub(crate) fn recall(&self, directory: &StateDir, state: &State) {
         self.named_slow.borrow_mut().get_or_insert_with(|| self.slow_nodes(state));
         unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
@@ -146,7 +146,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Names each slow node once, and again if it was not slow in between.
+    /// Reports each slow node once, and again if it was not slow in between.
     fn name_slow_nodes(&self, state: &State) {
         let named = self.named_slow.replace(Some(self.slow_nodes(state))).unwrap_or_default();
         for slow in state.node_times.slow(state::now(self.context)) {

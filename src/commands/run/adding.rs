@@ -54,7 +54,7 @@ impl LocalRun<'_> {
         Ok(())
     }
 
-    /// Says which jobs of earlier files go on beside those of the job file.
+    /// Lists the jobs of earlier files that continue beside those of the job file.
     fn note_others(&self, jobs: &[Job], state: &State) {
         if jobs.is_empty() {
             return;

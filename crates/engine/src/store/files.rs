@@ -181,9 +181,8 @@ fn is_temporary(entry: &DirEntry) -> bool {
     letters.len() == length && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Writes a new file and syncs it to disk. Errors do not contain its name, so that the same problem always
-/// has the same message.
-/// Creates an incomplete file; if it is `lasting`, its content is on the disk.
+/// Writes a new incomplete file; if it is `lasting`, syncs it to disk. Errors do not contain its name, so that
+/// the same problem always has the same message.
 fn temporary_file(folder: &Path, content: &[u8], lasting: bool) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1);

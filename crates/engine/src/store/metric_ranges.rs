@@ -1,4 +1,5 @@
-//! The ranges of a job's metrics. Long reports have a summary beside them, so that only their new lines are read.
+//! The ranges of a job's metrics. Long reports have a summary in a separate file, so that only their new
+//! lines are read.
 
 #![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns their summaries")]
 
@@ -19,10 +20,10 @@ use crate::{JobState, SampledUse};
 const REPORT: &str = "rank-0.jsonl";
 const SUMMARY: &str = "metrics.json";
 
-/// New lines of this many bytes are worth another summary.
+/// Minimum length in bytes of new lines for which a new summary is written.
 const WORTH_A_SUMMARY: usize = 16 << 10;
 
-/// Number of bytes before the end of the summarised lines that must be as they were.
+/// Number of bytes before the end of the summarised lines that must be unchanged.
 const END: u64 = 100;
 
 /// The metrics of a report file up to a line.
@@ -35,12 +36,12 @@ struct Summary {
     /// The first and last epoch; 0 if there is none.
     first: u64,
     last: u64,
-    /// Whether an epoch was reported twice or after a later one: then a summary does not suffice.
+    /// Whether an epoch was reported twice or after a later one, so that a summary does not suffice.
     is_mixed: bool,
     ranges: BTreeMap<String, MetricRange>,
 }
 
-/// Returns the range of each metric that a job has reported, as its result has them.
+/// Returns the range of each metric that a job has reported, as in its result.
 pub fn metric_ranges(root: &Path, tracked: &JobState) -> BTreeMap<String, MetricRange> {
     let folder = |attempt: &crate::SubmissionRecord| {
         let key = attempt.key(&tracked.job.name);
@@ -79,7 +80,7 @@ fn joined<'a>(summaries: impl Iterator<Item = (&'a Summary, u64)>) -> Option<BTr
     Some(all)
 }
 
-/// Returns the summary of a report; one that covers much more than the stored one is stored.
+/// Returns the summary of a report, and stores it if it covers much more than the stored one.
 ///
 /// # Errors
 /// If the report cannot be read.
@@ -102,7 +103,7 @@ fn summary(folder: &Path) -> io::Result<Summary> {
     if whole >= WORTH_A_SUMMARY {
         summary.length += whole as u64;
         summary.end = end_of(&bytes[..whole]);
-        // Without the file, the lines are read again next time.
+        // If this fails, the lines are read again next time.
         let text = serde_json::to_string(&summary).unwrap_or_default();
         let _ = replace_soon(&path, text);
     }
@@ -186,13 +187,13 @@ mod tests {
         }
         let stored = || fs::read_to_string(folder.join(SUMMARY)).expect("a summary");
         let first = stored();
-        // A few lines more are read beside it; an incomplete line does not count.
+        // A few more lines are read in addition to it; an incomplete line does not count.
         write(&(lines(1..=1010) + "{\"epoch\": 1011, \"loss\": 0}"));
         assert_eq!((ranges_of(folder)["loss"].last_epoch, stored()), (1010, first.clone()));
         write(&lines(1..=2000));
         assert_eq!(ranges_of(folder)["loss"].most, 1301.0);
         assert_ne!(stored(), first);
-        // Another file in its place, and a damaged summary.
+        // Another file at its path, and a damaged summary.
         write(&lines(3..=1500));
         assert_eq!(ranges_of(folder)["loss"].most_epoch, 1500);
         fs::write(folder.join(SUMMARY), "{").expect("writes");

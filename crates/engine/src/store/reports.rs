@@ -106,7 +106,7 @@ pub fn max_memory(folder: &Path) -> Option<Bytes> {
 
 /// Returns unexpected content of rank 0's report for a job with this number of epochs: the first unreadable
 /// line and the first line of an epoch that the job does not have, both of which are ignored; the ignored
-/// fields, each at its first occurrence; the first compute time without samples, which is ignored, too; and
+/// fields, each at its first occurrence; the first compute time without samples, which is also ignored; and
 /// whether no line contains the metric of the job's target.
 ///
 /// # Errors
@@ -255,8 +255,8 @@ pub fn unfit(folder: &Path) -> Option<End> {
 /// Returns whether the commands of all ranks returned 0 by themselves; in that case the script was killed
 /// before it wrote its last word.
 ///
-/// A rank marks that only if no request to stop has reached it. With ranks on several nodes, marks beside a
-/// request do not count, because other nodes may see its file late.
+/// A rank records this only if no stop request has reached it. With ranks on several nodes, the marks do not
+/// count if there is a request, because other nodes may see its file late.
 ///
 /// # Errors
 /// If the folder exists and cannot be read.

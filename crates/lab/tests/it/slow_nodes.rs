@@ -113,7 +113,7 @@ fn epochs_of_a_slow_node_teach_no_speed_of_its_type() {
     // The third epoch shows that the node is slow.
     assert_eq!([1, 2, 3, 4].map(|epoch| learns("b", epoch, 12.5)), [true, true, false, false]);
     assert!(learns("a", 4, 10.0));
-    // An epoch as fast as elsewhere shows that it no longer is.
+    // An epoch as fast as elsewhere shows that the node is no longer slow.
     assert!(learns("b", 5, 10.0));
 }
 

@@ -103,8 +103,8 @@ impl ChangeContext<'_> {
         list
     }
 
-    /// Returns a change to other partitions, of which this one is new, with what it means for jobs that may be
-    /// preempted: this one, or running ones of the user.
+    /// Returns a change to other partitions, of which this one is new, with its drawbacks if jobs may be
+    /// preempted: this job, or running jobs of the user.
     fn preempting(&self, change: Change, partition: &QueuePartition, request: &Request) -> ChangeSet {
         let mut set = ChangeSet::new(change, preemption(partition));
         let changed = set.applied(request);

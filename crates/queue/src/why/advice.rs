@@ -92,7 +92,7 @@ impl StartAdvice {
         let mut advice = worthwhile(advice, as_it_is);
         advice.sort_by(compare);
         advice.truncate(MOST);
-        // As in `hsched when`, what costs nothing comes first; jobs are given up last.
+        // As in `hsched when`, changes without drawbacks come first, and changes that end other jobs last.
         advice.sort_by_key(Advice::cost);
         Self { as_is, advice, is_looked_for }
     }

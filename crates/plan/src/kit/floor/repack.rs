@@ -63,8 +63,8 @@ impl Floor {
         }
     }
 
-    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if that is worth its
-    /// own move. Jobs that `repack` moves have their GPUs on one node, so none of these becomes chosen later.
+    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if that is worth
+    /// its own move. Jobs that `repack` moves have their GPUs on one node, so none of these is chosen later.
     fn add_savings(
         &mut self,
         problem: &Problem,
