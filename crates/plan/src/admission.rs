@@ -173,7 +173,7 @@ pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
 }
 
 /// Advice for a job with an unknown speed.
-const ADVICE: &str = ": add throughput to the job or run hsched probe; if its speed on another GPU type is known, --estimate all is enough; hsched run and submit --pack need no speeds";
+const ADVICE: &str = ": add throughput to the job or run hsched probe; if its speed on another GPU type is known, --estimate all is enough";
 /// Advice if an unknown speed may be the reason.
 const SPEED: &str = "that throughput has one of these types";
 
