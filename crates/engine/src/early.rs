@@ -20,13 +20,13 @@ pub struct EarlyEnd {
     pub why: String,
     /// Whether the job's rule allows the stop; if not, the user is told once.
     pub allowed: bool,
-    /// Number of epochs that were done then; `None` in states of earlier versions.
+    /// Number of epochs done at that time; `None` in states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
 }
 
-/// Number of epochs that a program may report after the decision to stop it, until it is taken to ignore the
-/// request: one that it was training, and one or two before it had the signal.
+/// Number of epochs that a program may report after the decision to stop it before it counts as ignoring the
+/// request: the epoch that it was training, and one or two until it gets the signal.
 const EPOCHS_TO_EXIT: u64 = 2;
 
 /// The maximum number of reports kept for a job.

@@ -19,7 +19,7 @@ pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
     pub model: String,
-    /// Whether its file says nothing of samples, batch and model: a command that runs once, on one GPU.
+    /// Whether its file states no samples, batch and model: it is a command that runs once, on one GPU.
     pub is_plain: bool,
     /// Samples of one epoch, at least 1.
     pub samples_per_epoch: u64,
