@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hsched_engine::{
-    AfterStop, End, Event, JobState, News, Outcome, Phase, Stage, StopProgress, apply, step,
+    AfterStop, Answer, End, Event, JobState, News, Outcome, Phase, Stage, StopProgress, apply, step,
 };
 use hsched_lab::simulate::{Play, PlayOptions, SimulatedWorld};
 use hsched_model::{Cluster, Seconds, Time};
@@ -13,8 +13,8 @@ use hsched_plan::{Moves, Objective};
 use crate::cli_run::{Bench, TRAIN, job as training};
 use crate::sandbox::Sandbox;
 use hsched_fixtures::engine_states::{
-    attempt, cluster, heard, how, job, only, phase, planner, policy, rules, running, state, stopping, take,
-    words,
+    attempt, cluster, heard, how, job, key, only, phase, planner, policy, rules, running, state, stopping,
+    take, words,
 };
 use hsched_fixtures::sites::{cluster as site_cluster, jobs, site};
 
@@ -57,6 +57,39 @@ fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn one_that_trains_on_is_ended_after_some_epochs_and_one_that_trains_to_its_end_says_so() {
+    let mut state = take(state(vec![half_done(BEST)]), 300.0, &lab(), &how(Moves::Never)).state;
+    apply(&mut state, Time(300.0), &Event::Answer { of: key("a", "r"), answer: Answer::Stopped }, &rules());
+    let ends_at = |done: u64, at: f64| {
+        let mut state = state.clone();
+        state.jobs[0].epochs_done = done;
+        words(&take(state, at, &lab(), &how(Moves::Never)).actions)
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(ends_at(22, 320.0), none, "it may still be saving");
+    assert_eq!(ends_at(23, 303.0), none, "its epochs may be short");
+    assert_eq!(ends_at(23, 305.0), ["cancel a"]);
+    let mut saves = state.clone();
+    saves.jobs[0].epochs_done = 23;
+    Arc::make_mut(&mut saves.jobs[0].job).launch.checkpoint.grace = Some(Seconds(20.0));
+    assert_eq!(
+        words(&take(saves.clone(), 349.0, &lab(), &how(Moves::Never)).actions),
+        none,
+        "its grace counts"
+    );
+    assert_eq!(words(&take(saves, 350.0, &lab(), &how(Moves::Never)).actions), ["cancel a"]);
+    let ended = |done: u64, end: End| {
+        let mut state = state.clone();
+        state.jobs[0].epochs_done = done;
+        apply(&mut state, Time(310.0), &heard("a", "r", News::Ended { end, at: Time(310.0) }), &rules());
+        state.jobs[0].last.1.clone()
+    };
+    assert!(ended(23, End::Cancelled).starts_with("completed, stopped at epoch 23 of 40: nothing to gain"));
+    let ignored = "completed, all 40 epochs, although it was asked to stop after epoch 20: its command does not exit on SIGUSR1";
+    assert_eq!(ended(40, End::Completed), ignored);
 }
 
 #[test]

@@ -79,6 +79,7 @@ mod mlfs;
 mod modules;
 mod parking;
 mod pieces;
+mod plain_jobs;
 mod preflight;
 mod promising;
 mod python;

@@ -144,9 +144,6 @@ fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<Chec
     }
     let mut plan = policy.decide(&view.problem, &planner.budget)?;
     state.memory = policy.memory();
-    // A job that waits in a queue has its own request there.
-    if !policy.queues() {
-        promise::put_first(state, view, &mut plan.changes);
-    }
+    promise::put_first(state, view, &mut plan.changes);
     hsched_plan::checked(policy.name(), &view.problem, plan)
 }

@@ -20,7 +20,14 @@ pub struct EarlyEnd {
     pub why: String,
     /// Whether the job's rule allows the stop; if not, the user is told once.
     pub allowed: bool,
+    /// Number of epochs that were done then; `None` in states of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
 }
+
+/// Number of epochs that a program may report after the decision to stop it, until it is taken to ignore the
+/// request: one that it was training, and one or two before it had the signal.
+const EPOCHS_TO_EXIT: u64 = 2;
 
 /// The maximum number of reports kept for a job.
 const MOST_REPORTS: usize = 1000;
@@ -38,11 +45,12 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
         let others_wait = state.others_wait(&state.jobs[place]);
         let behind = state.behind(&state.jobs[place]);
         let tracked = &mut state.jobs[place];
+        let epoch = Some(tracked.epochs_done);
         if tracked.phase.is_over() || tracked.early.as_ref().is_some_and(|early| early.allowed) {
             continue;
         }
         if let Some(why) = behind.or_else(|| tracked.may_stop(others_wait || is_full)) {
-            tracked.early = Some(EarlyEnd { why, allowed: true });
+            tracked.early = Some(EarlyEnd { why, allowed: true, epoch });
         } else if tracked.early.is_none() {
             let Some(why) = tracked.might_stop() else { continue };
             notes.push(format!(
@@ -50,7 +58,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
                 tracked.job.name,
                 tracked.stopped(&why)
             ));
-            tracked.early = Some(EarlyEnd { why, allowed: false });
+            tracked.early = Some(EarlyEnd { why, allowed: false, epoch });
         }
     }
     for place in 0..state.jobs.len() {
@@ -202,6 +210,23 @@ impl JobState {
     /// Returns why the job could stop if the user allowed it.
     fn might_stop(&self) -> Option<String> {
         self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
+    }
+
+    /// Returns how many epochs the program has trained since its rule decided to stop it, if that is more than one that
+    /// heeds the request would.
+    pub(super) fn trained_on(&self) -> Option<u64> {
+        let early = self.early.as_ref().filter(|early| early.allowed)?;
+        let epochs = self.epochs_done.saturating_sub(early.epoch?);
+        (epochs > EPOCHS_TO_EXIT).then_some(epochs)
+    }
+
+    /// Returns that a completed job trained to its end although its rule had stopped it, as the end of a sentence.
+    pub(super) fn ignored_stop(&self) -> Option<String> {
+        let early = self.early.as_ref().filter(|_| self.trained_on().is_some() && self.epochs_left() == 0)?;
+        let (epoch, all) = (early.epoch?, self.job.epochs);
+        Some(format!(
+            "all {all} epochs, although it was asked to stop after epoch {epoch}: its command does not exit on SIGUSR1"
+        ))
     }
 
     /// Returns the epoch at which the job stops, and the reason.

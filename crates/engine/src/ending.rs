@@ -11,6 +11,9 @@ impl JobState {
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
         let (end, has_begun) = if let End::Untaken(end) = end { (&**end, false) } else { (end, true) };
+        if *end == End::Completed && self.job.is_command() {
+            self.epochs_done = self.job.epochs;
+        }
         // A next piece removed from the queue before its predecessor ended has not started.
         let is_next = self.is_next(&attempt);
         let has_waited = attempt.follows.is_some()

@@ -266,6 +266,9 @@ impl JobState {
         if let Some(stopped) = self.stopped_early() {
             return format!(", {stopped}");
         }
+        if let Some(ignored) = self.ignored_stop() {
+            return format!(", {ignored}");
+        }
         match (self.epochs_done, self.job.epochs) {
             // The other copies trained those epochs.
             _ if self.job.training().is_some() => String::new(),
@@ -299,7 +302,8 @@ impl JobState {
     /// Returns when the job is expected to end, from observed epochs or else from the prediction; `None`
     /// while it is unknown.
     pub fn expected_end(&self, now: Time) -> Option<Time> {
-        let attempt = self.phase.running()?;
+        let is_guess = |attempt: &&SubmissionRecord| self.job.is_command() && attempt.unmeasured;
+        let attempt = self.phase.running().filter(|attempt| !is_guess(attempt))?;
         let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
         let (done, all) = (
             to_f64(self.epochs_done.saturating_sub(attempt.epochs_before)),
@@ -312,7 +316,7 @@ impl JobState {
     /// Returns how long a running job has reported no epoch, if that is too long: at least a minute, and more
     /// than three epoch lengths or, without a report since its start, the time of all remaining epochs.
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
-        let attempt = self.phase.running()?;
+        let attempt = self.phase.running().filter(|_| !self.job.is_command())?;
         let reports = self.epochs_done > attempt.epochs_before;
         let epoch = self.epoch.filter(|_| reports).unwrap_or(attempt.epoch);
         let last =

@@ -68,7 +68,8 @@ pub(super) fn by_the_whole(
     };
     let attempt = &submission.attempt;
     let length = attempt.started.map(|started| ended.since(started));
-    let Some(length) = length.filter(|length| *length >= LONG) else { return Vec::new() };
+    let is_long = |length: &Seconds| *length >= LONG || tracked.job.is_command();
+    let Some(length) = length.filter(is_long) else { return Vec::new() };
     let epoch = Seconds(length.0 / to_f64(tracked.job.epochs));
     infer(&tracked.job, attempt, epoch, ended, cache)
 }

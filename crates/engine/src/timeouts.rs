@@ -49,6 +49,14 @@ impl<'a> Timeouts<'a> {
             Stage::Stopping { request: StopProgress::Meant, since, then } => {
                 return ask(tracked, attempt, since, then);
             }
+            Stage::Stopping { then: AfterStop::Finish, since, .. }
+                if let Some(epochs) = tracked.trained_on().filter(|_| {
+                    // A job that saves may look for the request only now and then.
+                    !tracked.job.resumes() && self.at.since(since) >= Rules::TIME_TO_EXIT
+                }) =>
+            {
+                format!("it has trained {epochs} more epochs since it was asked to stop")
+            }
             Stage::Stopping { since, .. } => {
                 let grace = tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace);
                 let patience = Seconds(grace.0 + Rules::PATIENCE.0);

@@ -19,6 +19,8 @@ pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
     pub model: String,
+    /// Whether its file says nothing of samples, batch and model: a command that runs once, on one GPU.
+    pub is_plain: bool,
     /// Samples of one epoch, at least 1.
     pub samples_per_epoch: u64,
     /// Epochs to train, at least 1.
@@ -110,6 +112,7 @@ impl Job {
         Self {
             model: name.as_str().to_owned(),
             name,
+            is_plain: false,
             samples_per_epoch,
             epochs,
             global_batch,
@@ -172,6 +175,11 @@ impl Job {
                 copies: None,
             },
         }
+    }
+
+    /// Returns whether it is a command of which no report is expected: its only epoch is done when it returns 0.
+    pub fn is_command(&self) -> bool {
+        self.is_plain && self.epochs == 1
     }
 
     /// Returns whether the user states that it saves checkpoints, so that a run can be continued after its

@@ -46,8 +46,10 @@ pub fn status_details(
         let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));
         line("gpus", &summary.race_gpus().unwrap_or_else(on));
         let observed = summary.observed().map(|observed| format!(", observed {}", duration(observed)));
-        let predicted = duration(attempt.epoch);
-        line("epoch time", &format!("predicted {predicted}{}", observed.unwrap_or_default()));
+        if !tracked.job.is_command() {
+            let predicted = duration(attempt.epoch);
+            line("epoch time", &format!("predicted {predicted}{}", observed.unwrap_or_default()));
+        }
     }
     if let Some(ends) = summary.ends(now) {
         line(if tracked.phase.is_over() { "ended" } else { "ends" }, &ends);

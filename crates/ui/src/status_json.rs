@@ -105,7 +105,7 @@ fn job(
         "deadline": seconds(tracked.deadline()),
         "late_s": tracked.lateness(now).map(|Seconds(late)| late),
         "curve": curve(tracked),
-        "stopped_early": tracked.early.as_ref().filter(|early| early.allowed).map(|early| &early.why),
+        "stopped_early": tracked.early.as_ref().filter(|early| early.allowed && tracked.epochs_left() > 0).map(|early| &early.why),
         "runs": runs,
     })
 }

@@ -262,7 +262,8 @@ impl Story {
             }
             Action::GiveUp { job, why } => vec![line(job, StoryTopic::GivenUp, format!("failed: {why}"))],
             Action::Learn { job, samples, lessons } => {
-                let tracked = state.find(job);
+                // How long a command takes may depend on its values.
+                let tracked = state.find(job).filter(|tracked| !tracked.job.is_command());
                 let said = tracked.and_then(|tracked| {
                     let given = (!tracked.assumed).then(|| tracked.job.with_speeds_of_replicas());
                     self.speeds.tell(given.as_ref().map(|job| &job.throughput), samples, lessons)
@@ -359,15 +360,15 @@ pub(super) fn line(job: &JobName, topic: StoryTopic, text: String) -> StoryLine 
 
 /// Returns the line of a job that is about to be submitted, or started.
 fn planned(run: &Run, intent: &PlannedSubmission, state: &State, backend: BackendKind) -> StoryLine {
-    let (gpus, name) = (run.gpus(intent), &run.jobs[intent.job].name);
-    let is_unmeasured = state.find(name).is_some_and(|job| job.unmeasured);
-    let prediction = prediction(Seconds(intent.placement.epoch.total()), is_unmeasured);
+    let (gpus, job) = (run.gpus(intent), &run.jobs[intent.job]);
+    let is_unmeasured = state.find(&job.name).is_some_and(|tracked| tracked.unmeasured);
+    let prediction = prediction(job, Seconds(intent.placement.epoch.total()), is_unmeasured);
     let clause = Trials::of(&run.problem, intent.job, &intent.placement).clause();
     let verb = match backend {
         BackendKind::Queue => "submitted",
         BackendKind::Devices => "started",
     };
-    line(name, StoryTopic::Submission, format!("to be {verb} on {gpus}; {prediction}{clause}"))
+    line(&job.name, StoryTopic::Submission, format!("to be {verb} on {gpus}{prediction}{clause}"))
 }
 
 /// Returns one line for all nodes that were lost in the same way and for the same reason, and one for all

@@ -7,7 +7,7 @@ use hsched_engine::{
     AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, SharesStage,
     Stage, State, Submission, SubmissionKey, SubmissionRecord,
 };
-use hsched_model::{GpuType, JobId, NodeName, Seconds, hostlist};
+use hsched_model::{GpuType, Job, JobId, NodeName, Seconds, hostlist};
 
 /// Returns the line of an event, if the event is relevant.
 pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
@@ -16,7 +16,11 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
     }
     match event {
         Event::Added { job, .. } => {
-            let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
+            let text = match job {
+                job if job.is_command() => "added".to_owned(),
+                job if job.is_plain => format!("added: {} epochs", job.epochs),
+                job => format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch),
+            };
             Some(line(&job.name, StoryTopic::Order, text))
         }
         Event::CancelAsked { job } => Some(line(job, StoryTopic::Order, "cancel requested".into())),
@@ -59,7 +63,8 @@ fn tell_answer(
             let Some(attempt) = attempt else {
                 return Some((StoryTopic::Submission, backend.submitted(*job_id)));
             };
-            let (place, prediction) = (place(attempt), prediction(attempt.epoch, attempt.unmeasured));
+            let prediction = prediction(&tracked.job, attempt.epoch, attempt.unmeasured);
+            let place = place(attempt);
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
             let what = match () {
@@ -67,7 +72,7 @@ fn tell_answer(
                 () if is_beside(tracked, *job_id) => backend.beside(*job_id),
                 () => backend.submitted(*job_id),
             };
-            (StoryTopic::Submission, format!("{what} on {place}; {prediction}{clause}"))
+            (StoryTopic::Submission, format!("{what} on {place}{prediction}{clause}"))
         }
         Answer::Refused { message } => (fate(tracked), format!("{}: {message}", backend.refused())),
         Answer::Deferred { message } => {
@@ -170,11 +175,12 @@ fn is_done(tracked: &JobState) -> bool {
 }
 
 /// Returns the predicted epoch time for the end of a sentence.
-pub(super) fn prediction(epoch: Seconds, is_unmeasured: bool) -> String {
-    if is_unmeasured {
-        "its speed is not known yet".to_owned()
-    } else {
-        format!("predicted {} per epoch", duration(epoch))
+pub(super) fn prediction(job: &Job, epoch: Seconds, is_unmeasured: bool) -> String {
+    match is_unmeasured {
+        true if job.is_command() => String::new(),
+        true => "; its speed is not known yet".to_owned(),
+        false if job.is_command() => format!("; predicted {}", duration(epoch)),
+        false => format!("; predicted {} per epoch", duration(epoch)),
     }
 }
 

@@ -53,8 +53,10 @@ impl LocalRun<'_> {
         let jobs: Vec<&Job> = open.map(|tracked| &*tracked.job).collect();
         let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);
         let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
-        let unknown: Vec<Job> =
-            (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
+        let unknown: Vec<Job> = (0..jobs.len())
+            .filter(|&job| !is_known(job) && !jobs[job].is_command())
+            .map(|job| jobs[job].clone())
+            .collect();
         let wanted = wanted(&unknown, &types, &state.cache, false);
         // With a single type, there is nothing to compare.
         let several = |missing_speed: &MissingSpeed| {

@@ -39,6 +39,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "max_gpus",
         form: "whole number",
         help: "Maximum number of GPUs. Default: no limit.",
+        derive: Some(|job| job.max_gpus = job.is_plain.then_some(1)),
         read: |value, job| value.whole_u32(1..=GPU_LIMIT).map(|gpus| job.max_gpus = Some(gpus)),
         settle: check_range,
         write: |job| job.max_gpus.map(Json::from),
@@ -185,6 +186,13 @@ fn check_batches(draft: &mut JobDraft<'_>) {
         && u64::from(min) > most
     {
         let message = format!("{min} is more than {most}, the largest number of ranks for global_batch");
-        value.report(ValueError::new(message).id(ErrorId::GpuRange));
+        let plain = || {
+            let message = format!("{min} is more than 1, and a job without global_batch runs on one GPU");
+            ValueError::new(message)
+                .id(ErrorId::GpuRange)
+                .hint("to train on several, give samples_per_epoch, epochs, global_batch and model_size")
+        };
+        let error = ValueError::new(message).id(ErrorId::GpuRange);
+        value.report(if draft.job.is_plain { plain() } else { error });
     }
 }
