@@ -28,7 +28,7 @@ impl Answered {
         matches!(self.answer, Answer::Refused { .. } | Answer::Deferred { .. } | Answer::Unreachable { .. })
     }
 
-    /// Returns its word in JSON.
+    /// Returns the answer as a word for JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self.answer {
             Answer::Submitted { .. } => "submitted",

@@ -24,7 +24,7 @@ pub(crate) struct CurrentState {
     pub follower: &'static str,
     /// Whether their `hsched run` has ended.
     pub is_left: bool,
-    /// What is damaged or lost.
+    /// Messages about damaged or lost files.
     pub warnings: Vec<String>,
     /// Notes on unreadable data.
     pub notes: Vec<String>,

@@ -327,14 +327,14 @@ pub(crate) fn solve(
     Ok((plan, Seconds(time.as_secs_f64())))
 }
 
-/// Adds that jobs with predecessors wait; policies do not decide about them.
+/// Defers all jobs with predecessors, because policies do not decide about them.
 fn with_those_behind(jobs: &[Job], mut plan: Plan) -> Plan {
     plan.changes.retain(|(job, _)| jobs[*job].after.is_empty());
     plan.changes.extend(those_behind(jobs));
     plan
 }
 
-/// Returns that jobs with predecessors wait.
+/// Returns the decisions to defer jobs with predecessors.
 pub(crate) fn those_behind(jobs: &[Job]) -> Vec<(usize, Decision)> {
     let defer = |(number, job): (usize, &Job)| Some((number, Decision::Defer { why: behind(job)? }));
     jobs.iter().enumerate().filter_map(defer).collect()

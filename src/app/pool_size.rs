@@ -18,7 +18,7 @@ pub(crate) struct PoolShape<'a> {
     pub gpus: u32,
     /// The only type that it may have, if the command line names one.
     pub wanted: Option<&'a GpuType>,
-    /// Whether it may have GPUs of a type, of these types of the cluster.
+    /// Returns whether an allocation may have GPUs of a type, given all types of the cluster.
     pub may_have: &'a dyn Fn(&GpuType, &[GpuType]) -> bool,
     pub time: Seconds,
     pub sbatch: &'a [String],
@@ -32,8 +32,8 @@ pub(crate) struct PoolRequest {
     pub account: Option<String>,
 }
 
-/// Returns how many allocations with this many devices a pool can use at the same time: `busy` ones, and
-/// those for the waiting jobs. At least one, and at most `at_most`. A job runs in one allocation.
+/// Returns how many allocations with this many devices a pool can use at the same time, from 1 to `at_most`:
+/// those that are `busy`, and those that the waiting jobs need. A job runs in one allocation.
 pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -> u32 {
     let capacity = u64::from(capacity.max(1));
     let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
@@ -45,7 +45,7 @@ pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -
 /// Chooses the requests of some allocations like `when`: the earliest start, with all of them in one queue.
 ///
 /// # Errors
-/// If Slurm does not answer, or no type of the cluster may be had.
+/// If Slurm does not answer, or the allocations may have no type of the cluster.
 pub(crate) fn choose(
     context: &Context,
     planning: &PlanningArgs,

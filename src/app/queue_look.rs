@@ -66,7 +66,8 @@ pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<Looked, Fa
     Ok(looked)
 }
 
-/// Returns the same; if Slurm does not show its queue, only the nodes, as if other users' jobs were hidden.
+/// Returns the queue, at most a minute old. If Slurm does not show its queue, returns only the nodes, as if
+/// other users' jobs were hidden.
 ///
 /// # Errors
 /// If Slurm does not show its nodes either (exit 69).

@@ -52,7 +52,7 @@ pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, 
     let JobsLook { at, events, queue, .. } = seen;
     let NewScript { job, path, bytes } = new;
     if let Err(failure) = refuse_taken(context, &job, &queue, &session.state) {
-        // The observation is stored anyway: it includes since when a job has been missing.
+        // The observation is stored anyway: it includes the time since which a job has been missing.
         session.keep(at, &events, &[]).map_err(wrong)?;
         return Err(failure);
     }

@@ -58,12 +58,12 @@ impl SearchArgs {
         Self { cost_weight: 0.0, futures: None, refresh: false }
     }
 
-    /// Returns the number of futures for a single job,
+    /// Returns the number of futures for a single job.
     pub(crate) fn futures_alone(&self) -> u32 {
         self.futures.unwrap_or(60)
     }
 
-    /// and for jobs together, each of which needs many simulations.
+    /// Returns the number of futures for jobs that are planned together; each of them needs many simulations.
     pub(crate) fn futures_together(&self) -> u32 {
         self.futures.unwrap_or(24)
     }
@@ -79,7 +79,7 @@ fn weight(text: &str) -> Result<f64, String> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err("must be 0 or more".to_owned()) }
 }
 
-/// Returns that these flags have no effect without another one.
+/// Returns the failure of flags that have no effect without `--queue`.
 pub(crate) fn without_queue(flags: &str) -> Failure {
     Failure::new(Exit::Usage, format!("{flags} only work with --queue"))
         .id(ErrorId::OptionNeeds)
@@ -99,7 +99,7 @@ pub(crate) struct ClusterQueue {
     pub name: String,
     pub snapshot: Snapshot,
     pub age: Seconds,
-    /// Calibration from past predictions on it.
+    /// Calibration from past predictions for this cluster.
     pub learnt: Option<PastPredictions>,
     /// The model of its waits learnt from looks.
     pub site: Option<SiteWaits>,

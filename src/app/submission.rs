@@ -126,7 +126,7 @@ pub(crate) fn submit(
     // Several requests of a job count as one job.
     names.dedup();
     if let Some(twice) = in_queue(&names, &queue, &session.state, BackendKind::Queue) {
-        // The observation is stored anyway: it includes since when a job has been missing.
+        // The observation is stored anyway: it includes the time since which a job has been missing.
         session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
             Exit::Failed,

@@ -217,7 +217,7 @@ impl Teller<'_> {
         estimates.iter().filter_map(wait).collect()
     }
 
-    /// Returns the job that the chosen request will be, which later jobs see in the queue.
+    /// Returns the chosen request as a pending job, which the estimates of later jobs include.
     fn likely(&self, start_estimates: &JobStartEstimates, snapshot: &Snapshot) -> Option<QueueJob> {
         let known: Vec<_> =
             start_estimates.requests.iter().map(|estimate| (&estimate.request, estimate.anew)).collect();

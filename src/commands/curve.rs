@@ -298,7 +298,7 @@ fn sentences(asked: &CurveQuestion, verdict: &CurveVerdict) -> Vec<String> {
     lines
 }
 
-/// Returns why there is no prediction, if so.
+/// Returns the reason if there is no prediction.
 fn unknown(asked: &CurveQuestion, verdict: &CurveVerdict) -> Option<String> {
     let (wanted, there) = (asked.goal.min_reports, asked.reports.len());
     verdict.prediction.is_none().then(|| {

@@ -76,7 +76,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
                 .collect();
             let count = f64::from(submission.gpus.total());
             in_use.change(start.0, count);
-            // What runs holds its GPUs beyond what is shown.
+            // The last segment of a running job has no end yet.
             if submission.ended.is_some() {
                 in_use.change(until, -count);
             }

@@ -182,7 +182,7 @@ pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     hsched_ui::shown_metric(&names, target)
 }
 
-/// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].
+/// Returns a run with the metric to show: the requested one, else that of [`shown_metric`].
 pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
     let found = wanted.or_else(|| shown_metric(run)).and_then(|name| run.metrics.get_key_value(name));
     let metric = found.map(|(name, range)| {

@@ -131,7 +131,7 @@ impl ThroughArgs {
     }
 }
 
-/// Returns the predictions for a request in one line.
+/// Returns the predictions for a request as one line.
 fn told(job: &Job, estimate: &OptionEstimate) -> String {
     let asked = format!("{}: {} for {}", job.name, gpus(estimate), duration(estimate.option.request.limit));
     match (&estimate.start, estimate.done) {

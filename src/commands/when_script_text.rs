@@ -127,8 +127,8 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
     }
 }
 
-/// Returns what it waits for: how many of its GPUs are free, and how many jobs are ahead of it. If enough are
-/// free, these jobs come first, or the nodes lack something else.
+/// Returns a sentence on the wait: how many of the requested GPUs are free, and how many jobs are ahead. If
+/// enough are free, these jobs come first, or the nodes lack something else.
 fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, ahead: usize) -> Option<String> {
     let before = match ahead {
         0 => "no job is before it".to_owned(),

@@ -225,7 +225,7 @@ fn list_text(context: &Context, shown: &[JobPage]) -> String {
 
 fn why_line(shown: &JobPage) -> WhyLine<'_> {
     let ExplainedJob { found, explanation, starts, .. } = &shown.explained;
-    // The limit says more than the meaning of Slurm's reason.
+    // The limit is more informative than the meaning of Slurm's reason.
     let numbers = explanation.limit.as_ref().and_then(|_| explanation.why.get(1));
     WhyLine {
         id: &found.id,

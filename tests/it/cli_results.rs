@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Six runs whose loss and accuracy fall, and one whose program fails.
+/// Runs six jobs whose loss and accuracy fall, and one whose program fails.
 const JOBS: &str = r#"jobs:
   - name: lr
     samples_per_epoch: 10
@@ -48,7 +48,7 @@ fn results_tell_parameters_metrics_and_how_to_repeat_the_best() {
     let states = rows(&json, "state");
     assert_eq!(states.iter().filter(|state| **state == "failed").count(), 1, "{states:?}");
 
-    // An accuracy should rise: its best is not its last.
+    // An accuracy should rise, so its best value is not the last one.
     let json = sandbox.run("results --sort acc --format json").json();
     let first = &json["runs"][0];
     assert_eq!((&first["best"], &first["best_epoch"], &first["last"]), (&0.8.into(), &1.into(), &0.7.into()));
@@ -69,7 +69,7 @@ fn results_tell_parameters_metrics_and_how_to_repeat_the_best() {
     assert_eq!(command.lines().count(), 1);
 }
 
-/// The loss of the first run is the best after one epoch, and the worst in the end.
+/// The loss of the first run is the best one after one epoch, and the worst one at the end.
 #[test]
 fn status_and_results_name_the_same_best_run() {
     let report = r#"for loss in $LOSSES; do e=$((e + 1)); echo "{\"epoch\": $e, \"loss\": $loss}"; done >>"$HSCHED_REPORT""#;
@@ -87,7 +87,7 @@ fn status_and_results_name_the_same_best_run() {
     let status = sandbox.run("status --format json").json();
     let named = &status["best"][0];
     assert_eq!((&named["job"], &named["value"]), (&best["name"], &best["best"]), "{status:#}");
-    // The column shows where each run stands.
+    // The column shows the progress of each run.
     assert_eq!(status["jobs"][0]["metric"]["value"], 4.5);
     assert!(sandbox.run("status").succeeds().ends_with("best loss: early with 1.500\n"));
 }
@@ -135,7 +135,7 @@ fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
 fn the_best_is_named_after_two_sweeps_and_a_restart() {
     let sandbox = ran();
     let other = JOBS.replace("name: lr", "name: wd").replace("\"val_loss\\\": 1", "\"val_loss\\\": 2");
-    // The first time, its runs end before their last epoch, as in a crash.
+    // The first time, the runs end before their last epoch, as in a crash.
     let crashing = other
         .replace("2$SEED", "3$SEED")
         .replace("for e in 1 2", "for e in 1")

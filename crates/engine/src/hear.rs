@@ -260,7 +260,8 @@ impl JobState {
     }
 
     /// Returns how long an epoch took if no rank reports its length: the time since the previous epoch of the
-    /// same submission. That time may include waits, so it teaches a speed only until a measured one exists.
+    /// same submission. That time may include waits, so it counts as a speed only until a measured one
+    /// exists.
     fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
         let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;
         let epochs = to_f64(report.epoch.saturating_sub(self.epochs_done));
@@ -270,8 +271,8 @@ impl JobState {
 }
 
 impl Submission {
-    /// Marks a submission as about to end. A pending request stays, and the newest `then` replaces the
-    /// earlier one.
+    /// Marks a submission as about to end. A pending request stays, and the newest `then` replaces earlier
+    /// ones.
     pub(super) fn end(&mut self, at: Time, then: AfterStop) {
         self.stage = match self.stage {
             Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },

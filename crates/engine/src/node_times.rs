@@ -11,7 +11,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{GpuType, NodeName, Precision, Seconds, Time};
 use hsched_plan::throughput::{SampleSource, SpeedKey};
 
-/// How long ranks took on each node, by kind of work.
+/// Times of the ranks on each node, by kind of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeTimes(Vec<WorkTimes>);
@@ -21,13 +21,13 @@ pub struct NodeTimes(Vec<WorkTimes>);
 pub struct SlowNode {
     pub node: NodeName,
     pub gpu_type: GpuType,
-    /// The model that showed it.
+    /// The model whose ranks showed it.
     pub model: String,
-    /// By which fraction its ranks take longer.
+    /// Fraction by which its ranks take longer.
     pub slower: f64,
-    /// When it was first seen.
+    /// Time at which it was first seen.
     pub since: Time,
-    /// When jobs that avoid it may use it again.
+    /// Time from which jobs that avoid the node may use it again.
     pub until: Time,
 }
 
@@ -44,7 +44,7 @@ struct TimedWork {
     /// rank.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     ranks: u32,
-    /// GPUs of each replica that has its own batch; 0 if each GPU has.
+    /// GPUs of each replica that has its own batch; 0 if each GPU has its own batch.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     replica: u32,
 }
@@ -63,7 +63,7 @@ const SLOWER: f64 = 0.15;
 /// Number of consecutive observations needed.
 const TIMES: usize = 3;
 
-/// How long a slow node is avoided before it is tried again without new observations.
+/// How long a slow node is avoided before jobs use it again without new observations.
 const AVOIDED: Seconds = Seconds(7.0 * 86_400.0);
 
 /// How long times stay in the comparison.
@@ -78,7 +78,7 @@ impl NodeTimes {
         self.0.is_empty()
     }
 
-    /// Stores how long the ranks of an epoch took that is reported for the first time.
+    /// Stores the times of the ranks for an epoch that is reported for the first time.
     pub(super) fn observe(&mut self, tracked: &JobState, attempt: &SubmissionRecord, report: &EpochReport) {
         let at = report.at;
         for (work, node, seconds) in observations(tracked, attempt, report) {
@@ -174,7 +174,7 @@ fn observations(
     report: &EpochReport,
 ) -> Vec<(TimedWork, NodeName, f64)> {
     let job = &tracked.job;
-    // A replica on several nodes says nothing of one of them.
+    // The time of a replica on several nodes says nothing about any one of them.
     if job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node) {
         return Vec::new();
     }
@@ -328,7 +328,7 @@ mod tests {
         // Two slow times are too few, as are three with a normal one in between.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3])]), 10.0), [""; 0]);
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.1, 1.3])]), 10.0), [""; 0]);
-        // A node with too few times for comparison is not judged.
+        // A node with too few times is not compared.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]), 10.0), [""; 0]);
     }
 

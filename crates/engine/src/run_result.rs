@@ -1,4 +1,4 @@
-//! The outcome of a job, in the few figures that are kept after the job itself is forgotten.
+//! The result of a job: the few figures that are kept after the job itself is forgotten.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use hsched_model::{Command, GoalMode, GpuType, JobName, Time};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     pub name: JobName,
-    /// The sweep that made it, by the name in the job file.
+    /// The sweep to which it belongs, by the name in the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<String>,
     /// The values of that sweep.
@@ -33,10 +33,10 @@ pub struct RunResult {
     pub why: Option<String>,
     pub epochs_done: u64,
     pub epochs: u64,
-    /// GPU-seconds held, by type: of a GPU with slots the part of one slot.
+    /// GPU-seconds held, by type: for a slot, its part of a GPU.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpu_s: BTreeMap<GpuType, f64>,
-    /// The metric that its owner judges it by, and whether lower (`min`) or higher (`max`) is better.
+    /// The metric of its target, and whether lower (`min`) or higher (`max`) is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<(String, String)>,
     /// The metrics that rank 0 has reported, by name.
@@ -66,7 +66,7 @@ pub struct RunSubmission {
     pub gpus: Gpus,
     /// Predicted length of an epoch in seconds.
     pub epoch_s: f64,
-    /// Whether the prediction had no measurement behind it.
+    /// Whether the prediction was not based on a measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
     pub epochs_before: u64,
@@ -164,7 +164,7 @@ impl RunSubmission {
         f64::from(self.gpus.total()) * self.sampled.part()
     }
 
-    /// Returns the same by type.
+    /// Returns the number of its GPUs by type.
     pub(super) fn gpu_counts(&self) -> impl Iterator<Item = (GpuType, f64)> {
         let part = self.sampled.part();
         self.gpus.by_type().into_iter().map(move |(gpu_type, count)| (gpu_type, f64::from(count) * part))
@@ -173,7 +173,7 @@ impl RunSubmission {
 
 impl RunResult {
     /// Returns the result of a job at the time `now`; `reported` has the report files of each submission:
-    /// past ones first, then current ones.
+    /// past submissions first, then current ones.
     pub fn new(tracked: &JobState, reported: &[Reports], now: Time) -> Self {
         let job = &tracked.job;
         let (ended, why) = match &tracked.phase {
@@ -207,8 +207,7 @@ impl RunResult {
         }
     }
 
-    /// Drops submissions of an earlier job of the same name, which version 0.2.0 kept in the later job as
-    /// well.
+    /// Drops submissions of an earlier job of the same name, which version 0.2.0 also kept in the later job.
     pub(super) fn without_earlier(mut self) -> Self {
         let count = self.submissions.len();
         self.submissions.retain(|submission| submission.submitted >= self.added);
@@ -267,7 +266,7 @@ fn submissions(tracked: &JobState, reported: &[Reports]) -> Vec<RunSubmission> {
     all
 }
 
-/// Returns the seconds of the epochs that a submission finished, if each of them has a length.
+/// Returns the total seconds of the epochs that a submission finished, if the length of each is known.
 fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
     let before = submission.epochs_before;
     let epochs = before.saturating_add(1)..=before.saturating_add(submission.epochs);

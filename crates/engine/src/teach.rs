@@ -44,8 +44,8 @@ pub(super) fn by_epoch(
 /// Minimum length of a job whose start and end may count as training.
 const LONG: Seconds = Seconds(600.0);
 
-/// Returns one sample for each GPU type, batch and source, with the median time: the ranks of one epoch are
-/// slow or fast together, so they are not independent.
+/// Returns one sample for each GPU type, batch and source, with the median time: the times of ranks in one
+/// epoch are not independent.
 fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     let kind = |sample: &Sample| (sample.key.clone(), sample.source, sample.batch);
     samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));

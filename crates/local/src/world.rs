@@ -299,7 +299,7 @@ impl LocalWorld<'_> {
         let seen: Vec<&SubmissionKey> = sightings.iter().map(|sighting| &sighting.of).collect();
         // Submissions that are no longer in the state have ended.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
-        // Read after the ends: epochs that were reported before them count.
+        // Reports are read after the ends, so that epochs reported before the ends count.
         let Reported { epochs, mut odd, stalls, unfit, notes } =
             reported(&self.site.site.state, state, &mut self.samples, at);
         self.slot_memory.keep(|of| self.running.contains_key(of));

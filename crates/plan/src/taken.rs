@@ -24,13 +24,14 @@ struct HostDelta {
     memory: i128,
 }
 
-/// The changes of a plan: negative for what its named jobs hold, positive for what they receive.
+/// The changes of a plan: negative for resources that its named jobs hold, positive for those that they
+/// receive.
 #[derive(Default)]
 struct PlanDelta {
     gpus: BTreeMap<(usize, usize), i64>,
     hosts: BTreeMap<usize, HostDelta>,
     types: BTreeMap<usize, i64>,
-    /// Nodes and types that it assigns; it is not responsible for what jobs already hold.
+    /// Nodes and types that it assigns; only these are checked, not GPUs that jobs already hold.
     given: BTreeSet<(usize, usize)>,
 }
 

@@ -57,7 +57,7 @@ pub(super) struct NumberedRequest {
     pub rule: usize,
 }
 
-/// A part of the queue whose jobs meet no others.
+/// A part of the queue whose jobs never compete with other jobs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueuePart {
     /// Pending jobs in scheduling order.
@@ -93,11 +93,11 @@ pub(super) struct Closure {
     pub reservation: usize,
 }
 
-/// How the cluster schedules.
+/// The scheduling parameters of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchedulingRules {
     pub backfill: bool,
-    /// How far a pass looks ahead, in seconds.
+    /// Time for which a pass looks ahead, in seconds.
     pub window: f64,
     /// Growth of pending jobs' priority per second.
     pub growth: f64,
@@ -225,7 +225,7 @@ impl QueueModel {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
         }
         for job in running {
-            // A job on nodes of several parts, which no pending job can use, counts in each.
+            // A job on nodes of several parts counts in each; no pending job can use nodes of several parts.
             let mut parts_held: Vec<usize> =
                 job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
             parts_held.sort_unstable();

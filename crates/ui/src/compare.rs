@@ -24,7 +24,8 @@ pub struct PolicyResult {
     pub time: Seconds,
 }
 
-/// Returns the table of the policies' results; means over fewer jobs than others placed are not compared.
+/// Returns the table of the policies' results; means over fewer jobs than another policy placed are not
+/// compared.
 pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("POLICY", Align::Left),

@@ -354,7 +354,7 @@ fn time(seconds: Option<f64>) -> String {
     }
 }
 
-/// Says what another number of GPUs would change: the `saved` seconds, or that it is impossible.
+/// Describes the effect of another number of GPUs: the `saved` seconds, or that it is impossible.
 fn change(change: Option<&GpuCountEffect>, saved: Option<f64>) -> String {
     match (change, saved) {
         (Some(GpuCountEffect::Not(Obstacle::Unusable(_))), _) => "-".into(),

@@ -1,4 +1,4 @@
-//! What hsched prints: tables, charts, pictures and JSON. Only this crate writes to the terminal: data to
+//! The output of hsched: tables, charts, pictures and JSON. Only this crate writes to the terminal: data to
 //! stdout, everything else to stderr.
 
 mod board;

@@ -42,7 +42,7 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
     }
 }
 
-/// Returns the data of a submission, ended or not.
+/// Returns the data of a running or ended submission.
 fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a SubmissionRecord> {
     let past = || tracked.past.iter().map(|past| &past.attempt).find(|record| record.key(&of.job) == *of);
     tracked.submission(of).map(|submission| &submission.attempt).or_else(past)
@@ -148,8 +148,8 @@ fn tell_news(
     Some(told)
 }
 
-/// Returns whether another submission's line covers the end of this one: of several submissions, the one that
-/// completed the job is reported.
+/// Returns whether another submission's line covers the end of this one: of several submissions, only the one
+/// that completed the job is reported.
 fn is_told(end: &End, tracked: &JobState) -> bool {
     let completed = |past: &PastAttempt| past.end == End::Completed;
     match &tracked.phase {

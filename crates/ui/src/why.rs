@@ -27,7 +27,7 @@ pub struct WhyJob<'a> {
 pub struct WhyAdvice<'a> {
     pub number: usize,
     pub command: String,
-    /// What it changes and costs.
+    /// Its changes and costs.
     pub change: String,
     pub drawbacks: Vec<String>,
     pub start: &'a Start,

@@ -166,7 +166,8 @@ impl PackArgs {
 }
 
 impl PackArgs {
-    /// Refuses jobs that share GPUs where several allocations do: a device of a pool is a whole GPU.
+    /// Refuses jobs that share GPUs if there are several allocations, because a device of a pool is a whole
+    /// GPU.
     fn refuse_slots(&self, jobs: &[Job]) -> Result<(), Failure> {
         let Some(job) = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1)) else {
             return Ok(());

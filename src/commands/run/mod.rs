@@ -44,9 +44,10 @@ use hsched_ui::{Exit, Failure};
 /// Without JOBS, it resumes the jobs in the state directory. Completed jobs do not run again; other jobs resume after
 /// the last reported epoch. While it runs, `hsched status`, `hsched add` and `hsched cancel` work as usual.
 ///
-/// On Ctrl-C, all jobs save and stop, and hsched exits with 130; on SIGTERM or SIGUSR1, with 85. The next `hsched
-/// run` resumes them. A second Ctrl-C stops everything at once. If hsched is killed, its jobs end with it. In a Slurm job of
-/// `submit --pack`, a SIGUSR1 that may be Slurm's own notice, up to a minute early, is only told; a second one counts.
+/// On Ctrl-C, all jobs save and stop, and hsched exits with 130; on SIGTERM or SIGUSR1, with 85. The next
+/// `hsched run` resumes them. A second Ctrl-C stops everything at once. If hsched is killed, its jobs end
+/// with it. In a Slurm job of `submit --pack`, a SIGUSR1 that may be Slurm's own notice, up to a minute
+/// early, only prints a note; a second one counts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.

@@ -96,7 +96,7 @@ impl LocalRun<'_> {
         told
     }
 
-    /// Waits until something happens, at most for the polling interval; returns whether a signal other than
+    /// Waits for an event, at most for the polling interval; returns whether a signal other than
     /// Slurm's notice arrived, which kills jobs that are already asked to save.
     fn listen(&self, here: &mut LocalWorld<'_>, leaving: &mut Option<i32>) -> bool {
         let mut is_pressed = false;

@@ -97,7 +97,7 @@ pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<Simulate
 /// Returns the results as text; notes on standard error if varying the seed had no effect.
 ///
 /// # Errors
-/// Only through a bug of hsched.
+/// Only if hsched has a bug.
 pub(super) fn results(form: &OutputForm, all: &[Simulated], context: &Context) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });

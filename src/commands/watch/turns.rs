@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
         self.turn().map(|_| Exit::Done)
     }
 
-    /// Prints what a turn would do.
+    /// Prints the actions of a turn without taking them.
     ///
     /// # Errors
     /// As for [`Self::once`].
@@ -107,7 +107,7 @@ impl<'a> Watch<'a> {
         .map(|()| Exit::Done)
     }
 
-    /// Takes turns until all jobs have ended, or for ever.
+    /// Takes turns until all jobs have ended, or forever.
     ///
     /// # Errors
     /// If the state is unusable; if Slurm does not answer, it waits.

@@ -1,5 +1,5 @@
-//! Writes files of the state directory atomically, keeps previous versions, and removes what killed writers
-//! left behind.
+//! Writes files of the state directory atomically, keeps previous versions, and removes files that killed
+//! writers left behind.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -20,7 +20,7 @@ const TEMPORARY: (&str, usize) = (".tmp", 6);
 /// Age from which no process is still writing an incomplete deferred command.
 const UNUSED: Duration = Duration::from_secs(3600);
 
-/// How many damaged files of one name are kept.
+/// Maximum number of damaged files of one name that are kept.
 const MOST_ASIDE: u32 = 9;
 
 /// Returns a file's bytes; `None` if it is missing.
@@ -148,8 +148,8 @@ pub(super) fn make_folder(folder: &Path, files: &[(String, &[u8])]) -> Result<()
 }
 
 /// Removes temporary files and folders that killed writers left behind. The caller must hold the lock of the
-/// state directory. Other processes write only deferred commands and looks without it, which takes no time,
-/// so none of the removed files is in use.
+/// state directory. Other processes write only deferred commands and looks without the lock. That takes so
+/// little time that none of the removed files is in use.
 pub(super) fn sweep(root: &Path) {
     let is_old = |entry: &DirEntry| {
         let written = entry.metadata().and_then(|data| data.modified()).ok();

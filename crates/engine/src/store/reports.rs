@@ -53,8 +53,8 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
     Ok(new.into_values().collect())
 }
 
-/// Returns what rank 0's report of its last epoch lacks for a speed measurement, as the end of a sentence;
-/// `None` if it is complete or missing.
+/// Returns the fields that rank 0's report of its last epoch lacks for a speed measurement, as the end of a
+/// sentence; `None` if it is complete or missing.
 pub fn lacking(folder: &Path) -> Option<&'static str> {
     let line = last_line(folder)?;
     match (line.samples.filter(|samples| *samples > 0), line.compute) {
@@ -107,7 +107,7 @@ pub fn max_memory(folder: &Path) -> Option<Bytes> {
 /// Returns unexpected content of rank 0's report for a job with this number of epochs: the first unreadable
 /// line and the first line of an epoch that the job does not have, both of which are ignored; the ignored
 /// fields, each at its first occurrence; the first compute time without samples, which is ignored, too; and
-/// whether no line contains the metric that the job is judged by.
+/// whether no line contains the metric of the job's target.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -294,8 +294,8 @@ impl LastWord {
     }
 }
 
-/// Returns which Slurm job took a job with several competing submissions; `None` if none has, or if it is
-/// unknown.
+/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has, or if it
+/// is unknown.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -324,7 +324,7 @@ pub fn written(folder: &Path) -> Option<Time> {
     modified(&folder.join("rank-0.jsonl"))
 }
 
-/// Returns when the batch script began, if it has.
+/// Returns when the batch script started, if it has.
 pub fn begun(folder: &Path) -> Option<Time> {
     modified(&folder.join("begins"))
 }

@@ -19,7 +19,7 @@ use crate::store::state_record::StateRecord;
 use crate::store::{StateDir, StateError, StoredState};
 use hsched_model::Time;
 
-/// What [`StateDir::restore`] replaces: each file and the name under which it is kept.
+/// The files that [`StateDir::restore`] replaces, each with the name under which it is kept.
 pub type Replaced = Vec<(PathBuf, PathBuf)>;
 
 impl StateDir {

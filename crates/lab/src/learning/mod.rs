@@ -40,7 +40,7 @@ pub struct NetTraining {
 pub struct Trained {
     /// The best network on the held-out traces.
     pub net: Net,
-    /// The scores there of the network that imitates MLF-H, and of the best one.
+    /// The scores on the held-out traces of the network that imitates MLF-H, and of the best one.
     pub imitated: ScheduleScore,
     pub best: ScheduleScore,
     /// The pass after which it was the best; 0 is the imitation.

@@ -1,5 +1,5 @@
-//! Slow nodes on the simulated cluster: they are named after three epochs, avoided by jobs that want it, and
-//! tried again after a week.
+//! Slow nodes on the simulated cluster: they are reported after three epochs, avoided by jobs whose rule says
+//! so, and used again after a week.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
     let all: BTreeSet<String> = ["v1", "v2", "v3"].map(str::to_owned).into();
     let others: BTreeSet<String> = ["v1", "v3"].map(str::to_owned).into();
     assert_eq!([used(&play, "a"), used(&play, "b"), used(&play, "c")], [all.clone(), others, all.clone()]);
-    // A week after it was last slow, it is tried again.
+    // A week after the node was last slow, it is used again.
     assert_eq!(used(&play, "d"), all);
     let names = |begin: &str| -> BTreeSet<&str> {
         excluded.iter().filter(|(name, _)| name.starts_with(begin)).map(|(_, nodes)| nodes.as_str()).collect()
@@ -140,7 +140,7 @@ fn a_node_whose_check_failed_costs_no_retry_and_is_avoided_for_a_day() {
     assert_eq!(nodes(&["v1", "v2"], 60.0), ["v1"]);
     assert_eq!(nodes(&["v1", "v2"], 60.0 + DAY), [""; 0]);
     assert_eq!(nodes(&["v1.job7", "v2.job7"], 60.0), ["v1.job7"], "of a pool");
-    // Running there is better than not running.
+    // Running on a slow node is better than not running.
     assert_eq!(nodes(&["v1"], 60.0), [""; 0]);
 }
 

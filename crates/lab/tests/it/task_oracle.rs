@@ -51,7 +51,8 @@ fn value(tasks: &Tasks, runs: &[TaskRun]) -> f64 {
     tasks.jobs.iter().enumerate().map(|(job, task_job)| task_job.weight * end(job)).sum()
 }
 
-/// Every task runs once, no two at the same time on one GPU, and rounds run one after the other.
+/// Checks that every task runs once, that no two tasks run at the same time on one GPU, and that rounds run
+/// one after the other.
 fn check(tasks: &Tasks, runs: &[TaskRun]) {
     let mut expected: Vec<(usize, u64, u64)> = Vec::new();
     for (number, job) in tasks.jobs.iter().enumerate() {
@@ -204,7 +205,7 @@ fn bound_optimum_and_rules_of_a_thousand_tiny_cases() {
     }
     let mean = |list: &[f64]| list.iter().sum::<f64>() / 1000.0;
     let [bound, available, finish, insert] = ratios.each_ref().map(|list| mean(list));
-    // As good as stated on the page that describes them, on similar cases.
+    // The results on similar cases are as good as stated on the page that describes them.
     assert!(bound > 0.84 && finish < 1.03 && insert < 1.03, "{bound} {finish} {insert}");
     assert!(available > 1.15, "the printed rule is {available}");
 }

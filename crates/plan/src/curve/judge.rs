@@ -34,7 +34,7 @@ impl Goal {
 pub enum StopReason {
     /// It has reached the target.
     Reached,
-    /// Too many epochs brought no improvement.
+    /// Too many epochs passed without improvement.
     Patience,
     /// It is unlikely to improve.
     NothingToGain,
@@ -63,7 +63,7 @@ pub struct CurveVerdict {
     /// Why a sufficiently low probability has no consequence yet.
     pub unsettled: Option<Unsettled>,
     pub stop: bool,
-    /// Why the job stops, or would stop if its owner allowed it to give up.
+    /// Why the job stops, or would stop if the user allowed it.
     pub reason: Option<StopReason>,
 }
 
@@ -169,7 +169,8 @@ pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: boo
     Some(CurveVerdict { stop: false, reason: None, ..verdict })
 }
 
-/// Returns why no conclusion is possible yet about a metric that should reach `wanted`, if so.
+/// Returns why no conclusion is possible yet about a metric that should reach `wanted`; `None` if one is
+/// possible.
 fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettled> {
     let movement = Movement::of(reports, goal.kind)?;
     let end = movement.continued_to(goal.epochs);
@@ -339,7 +340,7 @@ mod tests {
             let goal = Goal { kind, ..goal(GoalMode::Min, epochs, None) };
             judge(&reports(values), &goal, &stop, false).expect("a verdict")
         };
-        // A plateau that rises slightly, and the same after a drop.
+        // A plateau that rises slightly, alone and after a drop.
         let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
         let judged = verdict(&plateau[..16], 24, MetricKind::Loss);
         assert!(judged.probability.is_some_and(|probability| probability < 0.05), "{judged:?}");

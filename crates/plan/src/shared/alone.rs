@@ -1,4 +1,4 @@
-//! A policy over time for moves that take time, on GPUs without other users: a decision stays valid until it
+//! A policy over time for GPUs without other users on which moves take time: a decision stays valid until it
 //! is carried out.
 //!
 //! Without this wrapper, a job that is stopped to move would lose its place while it saves: its new GPUs
@@ -86,7 +86,7 @@ impl<'a> Maker<'a> {
         Self { shown, room, promises: Vec::new(), changes: Vec::new() }
     }
 
-    /// Gives jobs their promised GPUs, if they are free by now.
+    /// Gives jobs their promised GPUs if these are now free.
     fn keep(&mut self) {
         for request in self.shown.kept() {
             let waits = self.shown.real.jobs[request.job].progress.is_ready();

@@ -24,7 +24,7 @@ pub(super) struct ProjectedProblem<'a> {
 }
 
 impl<'a> ProjectedProblem<'a> {
-    /// Returns the projection of a problem. A move costs what is known of it, or else the restart.
+    /// Returns the projection of a problem. The cost of a move is its known part, or else the restart.
     pub(super) fn new(
         real: &'a Problem,
         promises: &[Promise],
@@ -39,7 +39,7 @@ impl<'a> ProjectedProblem<'a> {
         projected
     }
 
-    /// Returns the projection of a problem without a queue, in which moves cost what the problem says.
+    /// Returns the projection of a problem without a queue, with the move costs of the problem.
     pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
         let mut projected = Self::of(real);
         projected.arrive(promises);
@@ -187,7 +187,7 @@ impl<'a> ProjectedProblem<'a> {
         self.kept.push((job, placement));
     }
 
-    /// Shows the cost of moves, and which jobs may be moved at all.
+    /// Shows the cost of moves, and marks the jobs that may be moved.
     fn price_moves(&mut self, moves: Moves, prices: &BTreeMap<usize, Price>) {
         for (job, model) in self.problem.jobs.iter_mut().enumerate().filter(|(job, _)| !self.settled[*job]) {
             let Progress { holds, restart_cost, saves, .. } = &mut model.progress;

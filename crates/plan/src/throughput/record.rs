@@ -139,7 +139,7 @@ impl SpeedRecord {
         is_less
     }
 
-    /// Returns all its numbers as a sort key: of two records the greater wins, in every merge.
+    /// Returns all its numbers as a sort key: in every merge, the greater of two records wins.
     pub(super) fn order(&self) -> Vec<u64> {
         let stated =
             self.stated.iter().flat_map(|stated| [stated.speed.alpha(), stated.speed.beta(), stated.at]);

@@ -233,8 +233,8 @@ impl ChangeContext<'_> {
         self.is_taken(set) && room::fits(self.snapshot, &set.applied(self.request))
     }
 
-    /// Returns fewer CPUs and less memory: the share of a node that corresponds to the GPUs, and what is left
-    /// on nodes with free GPUs.
+    /// Returns fewer CPUs and less memory: the share of a node that corresponds to the GPUs, and the amount
+    /// that is left on nodes with free GPUs.
     fn hosts(&self) -> Vec<ChangeSet> {
         let request = self.request;
         if room::gpus_per_node(request) == 0 || request.asks.exclusive {
@@ -248,7 +248,7 @@ impl ChangeContext<'_> {
                 list.push(set);
             }
         }
-        // Changes that leave the job most come first.
+        // Changes that leave the job the most resources come first.
         let left = |set: &ChangeSet| {
             let asks = set.applied(request).asks;
             (asks.cpus, asks.memory_mib)

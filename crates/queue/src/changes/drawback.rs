@@ -17,9 +17,9 @@ pub enum Drawback {
     },
     /// The GPU type changes.
     OtherType { from: GpuType, to: GpuType },
-    /// It takes about this many times as long.
+    /// The job takes about this many times as long.
     RunsLonger(f64),
-    /// It must be able to train on this many nodes.
+    /// The job must be able to train on this number of nodes.
     Nodes(u32),
     /// Jobs of this partition may be preempted.
     MayBePreempted { partition: String },
@@ -27,19 +27,19 @@ pub enum Drawback {
     PreemptsOwn { jobs: Vec<String> },
     /// Another account is charged.
     Charged { account: String },
-    /// It has this number of CPUs per node instead.
+    /// The job gets this number of CPUs per node instead.
     FewerCpus { from: u64, to: u64 },
-    /// It has this amount of memory per node instead, in MiB.
+    /// The job gets this amount of memory per node instead, in MiB.
     LessMemory {
         from: u64,
         to: u64,
-        /// The maximum that a past run used.
+        /// The maximum use of any past run.
         used: Option<u64>,
     },
 }
 
 impl Drawback {
-    /// Returns whether the job does the same as before, as far as past runs show.
+    /// Returns whether, according to past runs, the job does the same as before.
     pub fn is_harmless(&self) -> bool {
         match self {
             Self::EndsAfter { need, .. } => need.is_some(),

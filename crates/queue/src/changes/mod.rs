@@ -1,7 +1,7 @@
 //! Small changes of a request that make it start sooner: the possible ones, their drawbacks and their gains.
 //!
-//! This module knows neither scripts nor commands: the caller says which changes can be made, and with which
-//! place in the queue.
+//! This module knows neither scripts nor commands: the caller determines which changes can be made, and with
+//! which position in the queue.
 
 mod candidates;
 mod change;

@@ -1,4 +1,5 @@
-//! Random stories in the simulated cluster, played by the real engine: nothing is promised, counted or done twice.
+//! Random stories in the simulated cluster, played by the real engine: no GPU is promised twice, no epoch is
+//! counted twice, and no job is done twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -133,7 +134,7 @@ fn story((cluster, jobs, incidents, cancelled, ways, seed): Ingredients) -> Scri
     Script { site, jobs, cancelled, incidents: incidents.concat(), moves, poll }
 }
 
-/// The invariants, and the observations so far.
+/// Checks of the invariants, with the observations so far.
 #[derive(Default)]
 struct Watch {
     epochs: BTreeMap<JobName, u64>,
@@ -337,7 +338,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
     assert_eq!(turns(&mut play), None);
     play.world.pass(Seconds(1.0));
     assert_eq!(turns(&mut play), None);
-    // One waits, one trains, and an epoch is done.
+    // One job waits, one trains, and an epoch is done.
     play.world.pass(Seconds(100.0));
     let mut planner = hsched_fixtures::engine_states::planner(policy.as_mut());
     let Ok(turn) = look(&mut play.world, &play.state, &rules, &mut planner);

@@ -27,7 +27,7 @@ fn job(name: &str) -> Job {
     formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
-/// A submission an hour ago on two types of GPUs, which ran from half an hour ago.
+/// A submission of an hour ago on two types of GPUs, which has been running for half an hour.
 fn attempt() -> SubmissionRecord {
     let rank = |node: &str, gpu_type: &str| PlacedRank {
         node: NodeName::new(node).expect("a name"),

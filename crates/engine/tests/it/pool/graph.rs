@@ -1,4 +1,4 @@
-//! All reachable moments, and whether each can end without another fault.
+//! All reachable moments, and whether the end can be reached from each without another fault.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -53,7 +53,7 @@ pub(super) fn explore(setting: Setting) -> Explored {
     Explored { states: numbers.len(), wrong }
 }
 
-/// Returns the events that led to a moment, and what is wrong with it.
+/// Returns the events that led to a moment, and its error.
 fn story(stories: &[(usize, String)], mut number: usize, wrong: &str) -> String {
     let mut lines = vec![wrong.to_owned()];
     while number > 0 {

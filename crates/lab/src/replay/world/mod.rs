@@ -59,7 +59,7 @@ struct Changes {
     other: BTreeSet<usize>,
 }
 
-/// Why a job gives up its GPUs.
+/// Why a job loses its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReleaseReason {
     /// The policy decided it.
@@ -266,7 +266,7 @@ impl<'a> ReplayWorld<'a> {
         self.hold(number, placement.slots, epoch, busy_until);
     }
 
-    /// Lets a job wait without GPUs.
+    /// Makes a job wait without GPUs.
     pub(super) fn wait(&mut self, number: usize, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
@@ -283,7 +283,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Takes its GPUs from a job, and the progress since it last saved.
+    /// Removes a job from its GPUs and discards its progress since it last saved.
     fn release(&mut self, number: usize, end: ReleaseReason) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];
@@ -312,7 +312,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Ends a job that has completed all its epochs or was ended by the policy.
+    /// Ends a job because it has completed all its epochs or the policy ends it.
     pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if let Some(present) = self.present[number].as_mut().filter(|_| !cut_short) {

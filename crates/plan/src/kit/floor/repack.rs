@@ -95,7 +95,7 @@ impl Floor {
         fits.then_some((gpu_type, count))
     }
 
-    /// Returns by how many seconds an epoch of a job would be shorter on one node.
+    /// Returns the number of seconds by which an epoch of a job would be shorter on one node.
     fn gain(&self, problem: &Problem, job: usize) -> Option<f64> {
         let (gpu_type, count) = self.one_type(self.held(job))?;
         let node = self.size.iter().position(|node| node[gpu_type] >= count)?;
