@@ -8,6 +8,14 @@ use crate::optimal::many::nodes::{OnNodes, largest_block};
 /// Maximum number of times that jobs leave nodes for others, per job.
 const LEAVING: usize = 4;
 
+/// Jobs whose departure leaves room on a node.
+struct Departure {
+    gpu_type: usize,
+    jobs: Vec<usize>,
+    /// The most GPUs that one of them needs on one node, and all their GPUs.
+    harm: (u32, u32),
+}
+
 impl OnNodes<'_, '_> {
     /// Places jobs for which no node has enough GPUs left: others leave a node, and are placed again. `None`
     /// if too many would have to leave.
@@ -41,53 +49,56 @@ impl OnNodes<'_, '_> {
         if !model.needs_blocks() {
             return self.leaving_anywhere(job);
         }
-        let mut holders: Vec<Vec<usize>> = vec![Vec::new(); self.layout.nodes().len()];
-        for (other, place) in self.places.iter().enumerate() {
-            for node in place.node.into_iter().chain(place.blocks.iter().map(|slot| slot.node)) {
-                holders[node].push(other);
-            }
-        }
-        let may_leave =
-            |other: usize, block: u32| largest_block(self.pricers[other].job) < block || self.has_more(other);
-        let mut best: Option<((u32, u32), (usize, Vec<usize>))> = None;
+        let holders = self.holders();
+        let mut best: Option<Departure> = None;
         for gpu_type in (0..model.types.len()).filter(|&ty| model.types[ty].is_some()) {
-            let block = model.block(gpu_type);
-            for (node, left) in self.layout.nodes().iter().enumerate() {
-                let mut others: Vec<(u32, u32, usize)> = holders[node]
-                    .iter()
-                    .filter(|&&other| may_leave(other, block))
-                    .map(|&other| {
-                        (largest_block(self.pricers[other].job), self.held(other, node, gpu_type), other)
-                    })
-                    .filter(|&(_, held, _)| held > 0)
-                    .collect();
-                let all: u32 = others.iter().map(|&(_, held, _)| held).sum();
-                if left[gpu_type] + all < block {
-                    continue;
-                }
-                others.sort_unstable();
-                let (mut free, mut leaving, mut largest, mut gpus) = (left[gpu_type], Vec::new(), 0, 0);
-                for (other_block, held, other) in others {
-                    if free >= block {
-                        break;
-                    }
-                    free += held;
-                    largest = largest.max(other_block);
-                    gpus += self.places[other].gpus.iter().sum::<u32>();
-                    leaving.push(other);
-                }
-                if best.as_ref().is_none_or(|(known, _)| (largest, gpus) < *known) {
-                    best = Some(((largest, gpus), (gpu_type, leaving)));
-                }
+            for (node, holders) in holders.iter().enumerate() {
+                let found = self.departure(node, holders, gpu_type, model.block(gpu_type));
+                let is_better = |found: &Departure| best.as_ref().is_none_or(|best| found.harm < best.harm);
+                best = found.filter(is_better).or(best);
             }
         }
-        let (_, (gpu_type, mut leaving)) = best?;
+        let Departure { gpu_type, jobs: mut leaving, .. } = best?;
         // Jobs that any GPUs of the type can serve are on no node yet.
         let is_anywhere = |job: usize| self.places[job].node.is_none() && self.places[job].blocks.is_empty();
         let freed: u32 = leaving.iter().map(|&job| self.places[job].gpus[gpu_type]).sum();
         let need = model.block(gpu_type).saturating_sub(self.layout.room[gpu_type] + freed);
         leaving.extend(self.holders_of(gpu_type, need, is_anywhere)?);
         Some(leaving)
+    }
+
+    /// Returns the jobs with GPUs that are bound to a node, by node.
+    fn holders(&self) -> Vec<Vec<usize>> {
+        let mut holders: Vec<Vec<usize>> = vec![Vec::new(); self.layout.nodes().len()];
+        for (job, place) in self.places.iter().enumerate() {
+            for node in place.node.into_iter().chain(place.blocks.iter().map(|slot| slot.node)) {
+                holders[node].push(job);
+            }
+        }
+        holders
+    }
+
+    /// Returns the jobs whose departure leaves a block of GPUs of a type free on a node, if there are such.
+    fn departure(&self, node: usize, holders: &[usize], gpu_type: usize, block: u32) -> Option<Departure> {
+        let largest = |job: usize| largest_block(self.pricers[job].job);
+        let may_leave = |job: &usize| largest(*job) < block || self.has_more(*job);
+        let mut others: Vec<(u32, usize, u32)> = holders
+            .iter()
+            .filter(|job| may_leave(job))
+            .map(|&job| (largest(job), job, self.held(job, node, gpu_type)))
+            .filter(|&(_, _, held)| held > 0)
+            .collect();
+        others.sort_unstable();
+        let (mut free, mut harm, mut jobs) = (self.layout.nodes()[node][gpu_type], (0, 0), Vec::new());
+        for (largest, job, held) in others {
+            if free >= block {
+                break;
+            }
+            free += held;
+            harm = (largest.max(harm.0), harm.1 + self.places[job].gpus.iter().sum::<u32>());
+            jobs.push(job);
+        }
+        (free >= block).then_some(Departure { gpu_type, jobs, harm })
     }
 
     /// Returns the jobs that give up GPUs for a job that can use any.

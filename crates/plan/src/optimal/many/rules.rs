@@ -94,7 +94,7 @@ fn violated(
     let types = problem.gpu_types.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
     let mut broken = vec![Vec::new(); types];
-    for gpu_type in 0..types {
+    for (gpu_type, broken) in broken.iter_mut().enumerate() {
         let nodes: Vec<u32> = problem.nodes.iter().map(|node| node.gpus[gpu_type]).collect();
         let largest = nodes.iter().copied().max().unwrap_or(0);
         if !(2..=LARGEST).contains(&largest) {
@@ -123,7 +123,7 @@ fn violated(
             let rule = NodeRule::new(gpu_type, worth, &nodes, by_replica);
             let used: f64 = rule.worth.iter().zip(&rings).map(|(worth, count)| worth * count).sum();
             if used > rule.capacity * (1.0 + least) {
-                broken[gpu_type].push((used / rule.capacity - 1.0, rule));
+                broken.push((used / rule.capacity - 1.0, rule));
             }
         }
     }
