@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::State;
 use hsched_model::formats;
 use hsched_model::{ErrorId, Job, JobName};
+use hsched_ui::{Exit, Failure};
 
 /// Returns why a job with predecessors cannot be requested yet.
 pub(crate) fn behind(job: &Job) -> Option<String> {

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::app::session::{JobsLook, Session};
 use crate::app::state;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::{
     Action, AfterStop, Answer, BackendKind, Event, ScriptJob, Stage, Submission, Update, apply,
 };
 use hsched_model::JobName;
+use hsched_ui::{Exit, Failure};
 
-/// Updates the state if one of the jobs may be in Slurm or no `hsched run` is at work any more; also returns
-/// why Slurm did not answer.
+/// Updates the state if one of the jobs may be in Slurm or no `hsched run` is running any more; returns the
+/// error if Slurm did not answer.
 pub(crate) fn look(
     session: &mut Session<'_>,
     names: &[JobName],

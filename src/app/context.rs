@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::{
     ColorMode, CommandLineSetting, Feature, Settings, SettingsProblems, Sources, columns, is_ascii,
     is_dumb_terminal,
 };
-use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::clock::{Clock, SystemClock};
 use hsched_model::ErrorId;
 use hsched_slurm::{CommandError, CommandLine, System, read, site};
+use hsched_ui::{Exit, Failure, ProgressLine, Terminal, TerminalKind};
 
 /// The environment of a command.
 pub(crate) struct Context {

@@ -1,9 +1,8 @@
 //! Checks that the names of copies are free.
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::State;
 use hsched_model::{ErrorId, Job};
+use hsched_ui::{Exit, Failure};
 
 /// Refuses a copy whose name belongs to another job in the state, and a job whose name belongs to a copy.
 ///

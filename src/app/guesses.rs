@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Failure;
 use hsched_plan::throughput::SpeedOrigin;
 use hsched_plan::{CheckedPlan, Placement, Problem};
+use hsched_ui::Failure;
 
 /// Returns a warning if the plan would change with estimated speeds one standard deviation lower or higher.
 ///

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use crate::app::context::Context;
 use crate::app::file_kind;
 use crate::app::slurm;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::render::Template;
 use hsched_model::formats;
 use hsched_model::{Cluster, ErrorId, Job};
 use hsched_slurm::saved::{self, Columns, Saved, SavedBundle};
 use hsched_slurm::sinfo;
+use hsched_ui::{Exit, Failure};
 
 /// The byte order mark, which some editors and shells add before the text of a file.
 const MARK: &[u8] = "\u{feff}".as_bytes();

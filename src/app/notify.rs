@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::settings::process_environment;
-use crate::ui::{StoryLine, StoryTopic, Terminal};
 use hsched_slurm::{CommandLine, Runner, System};
+use hsched_ui::{StoryLine, StoryTopic, Terminal};
 
 /// How long the command may run before it is killed.
 const LIMIT: Duration = Duration::from_secs(30);

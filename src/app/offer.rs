@@ -6,13 +6,12 @@ use clap::ValueEnum;
 
 use crate::app::context::Context;
 use crate::app::slurm;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{Access, Availability, Cluster, ErrorId, GpuType, Holdings, Job, NodeName};
 use hsched_plan::plan_file::Capacity;
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, ClusterView, Problem};
+use hsched_ui::{Exit, Failure};
 
 /// The values of `--capacity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, PlanningInput, prepare, those_behind};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::ProgressLine;
 use hsched_model::catalogue::reference_units;
 use hsched_model::{ErrorId, Seconds, Unit};
 use hsched_plan::plan_file::{PlanFile, PlanVerdict, Solved};
 use hsched_plan::{Bound, Parameters, ParetoPlan, PolicyError, Problem};
+use hsched_ui::{Exit, Failure, ProgressLine};
 
 /// The policy that makes the plans: the only one that proves bounds.
 const POLICY: &str = "optimal";

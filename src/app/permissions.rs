@@ -1,12 +1,11 @@
 //! The accounts and partitions that Slurm allows this user, checked before a job is queued.
 
 use crate::app::context::Context;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::{ErrorId, Job};
 use hsched_slurm::permission::{self, Associations, PermissionRequest};
 use hsched_slurm::site::{self, Config, PartitionLimits};
 use hsched_slurm::{CommandError, Runner};
+use hsched_ui::{Exit, Failure};
 
 /// Returns this user's associations; empty if Slurm has no accounting.
 ///

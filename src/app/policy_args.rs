@@ -8,10 +8,9 @@ use clap::error::ErrorKind;
 
 use crate::app::named::Named;
 use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::ErrorId;
 use hsched_plan::{ExecutionMode, Objective, Parameters, Policy, Registry, RegistryError};
+use hsched_ui::{Exit, Failure};
 
 /// A policy, its parameters and its objective.
 #[derive(Clone, Debug, PartialEq, clap::Args)]

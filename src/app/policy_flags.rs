@@ -8,14 +8,13 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::app::input;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::ErrorId;
 use hsched_plan::{Entry, Flag, FlagKind, Parameters};
+use hsched_ui::{Exit, Failure};
 
 /// Selects the policies whose flags a command has.
 pub(crate) trait PolicyFlagSet {
-    /// Returns whether it has those of this policy.
+    /// Returns whether the command has the flags of a policy.
     fn has(entry: &Entry) -> bool;
 }
 

@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use crate::app::context::Context;
 use crate::app::output::FilePart;
 use crate::app::state;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{JobState, Stage, SubmissionKey, SubmissionRecord};
 use hsched_model::{ErrorId, JobId};
+use hsched_ui::{Exit, Failure};
 
 /// The output of a submission.
 pub(crate) struct Printed {
     pub key: SubmissionKey,
     pub job_id: Option<JobId>,
-    /// Whether its script has begun, as far as known.
+    /// Whether its script has started, as far as known.
     pub has_begun: bool,
     /// Whether the beginning of its part is known.
     is_told_apart: bool,

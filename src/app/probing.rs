@@ -14,9 +14,6 @@ use crate::app::slurm::{self, QueueWorld};
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::MissingSpeed;
 use crate::app::{speeds, submission};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{ProgressLine, Story};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -28,6 +25,7 @@ use hsched_model::{Access, Cluster, ErrorId, Estimates, Holdings, Job, JobId, Jo
 use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, ClusterView, Parameters, Problem, Verdict, checked};
+use hsched_ui::{Exit, Failure, ProgressLine, Story};
 
 /// The pause between two observations, and between two checks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -107,7 +105,7 @@ impl Prober<'_> {
         }
         let found: Vec<ProbeResult> = std::mem::take(&mut round.found).into_values().collect();
         if found.iter().all(|found| found.trouble.is_none()) {
-            // Reports and checkpoints are no longer needed; a leftover does no harm.
+            // Reports and checkpoints are no longer needed; leftover files do no harm.
             state::open(context)?.remove_run(&round.run);
         }
         Ok(found)

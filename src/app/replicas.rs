@@ -1,10 +1,9 @@
 //! Refuses jobs with replicas of several GPUs where they are not supported, so that they are never treated as
 //! single GPUs.
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::ErrorId;
 use hsched_plan::Problem;
+use hsched_ui::{Exit, Failure};
 
 /// Refuses policies that assign single GPUs for a problem with replicas of several.
 ///

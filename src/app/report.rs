@@ -3,10 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::report::{Report, anonymised, facts, figures, page, tables};
-use crate::ui::{make_folder, write_output};
+use hsched_ui::report::{Report, anonymised, facts, figures, page, tables};
+use hsched_ui::{Exit, Failure, make_folder, write_output};
 
 /// The flags.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]

@@ -3,12 +3,11 @@
 use crate::app::context::Context;
 use crate::app::folders;
 use crate::app::speeds::SpeedArgs;
-use crate::error::Failure;
-use crate::ui::duration;
 use hsched_engine::{JobRequests, Knows, Listing};
 use hsched_model::{Job, RequestOption, SbatchOptions, Seconds, Walltime};
 use hsched_queue::Snapshot;
 use hsched_slurm::sbatch_options;
+use hsched_ui::{Failure, duration};
 
 /// The requests of a job; if there are none, the reason.
 pub(crate) type Requests = (Vec<RequestOption>, Option<String>);

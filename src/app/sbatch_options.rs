@@ -1,8 +1,7 @@
 //! Refused sbatch options: those that hsched decides itself, and those that would lose a job.
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::ErrorId;
+use hsched_ui::{Exit, Failure};
 
 /// A refused option: its name, its short form, and the reason or alternative.
 type Refused = (&'static str, Option<char>, &'static str);

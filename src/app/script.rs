@@ -13,7 +13,6 @@ use crate::app::context::Context;
 use crate::app::file_kind::has_script_ending;
 use crate::app::permissions::user_name;
 use crate::app::{input, state};
-use crate::error::Failure;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::OutputCache;
 use hsched_model::Seconds;
@@ -23,6 +22,7 @@ use hsched_queue::{PastRuns, Snapshot};
 use hsched_slurm::System;
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, SlurmVersion, read_script};
 use hsched_slurm::script_changes::{past_runs, past_runs_command};
+use hsched_ui::Failure;
 
 /// The input of `sbatch`.
 pub(crate) struct Script {

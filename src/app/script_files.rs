@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use crate::app::input;
 use crate::app::permissions::user_name;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::ScriptJob;
 use hsched_engine::live::absolute;
 use hsched_engine::store::ScriptChain;
 use hsched_model::{ErrorId, JobId};
 use hsched_slurm::script::{ScriptSource, read_script};
 use hsched_slurm::{OutputFacts, OutputName};
+use hsched_ui::{Exit, Failure};
 
 /// The folder in a chain's folder with the wrapper script, which has the name of the user's script.
 pub(crate) const WRAPPER: &str = "wrapper";

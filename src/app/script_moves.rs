@@ -9,8 +9,6 @@ use crate::app::script_submission::KeptScript;
 use crate::app::session::QueueSession;
 use crate::app::state;
 use crate::app::why::JobFinder;
-use crate::error::Failure;
-use crate::ui::rough_duration;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::StateError;
 use hsched_engine::{Answer, Event, Keeper as _, RequestPart, ScriptJob, Stage, apply};
@@ -20,13 +18,14 @@ use hsched_queue::{
 };
 use hsched_slurm::script_changes::{settings, words};
 use hsched_slurm::{CommandLine, RemedyTarget, TestOnlyAnswer, remedy_command, sbatch};
+use hsched_ui::{Failure, rough_duration};
 
 /// Interval for evaluating a script's request.
 const EVERY: Seconds = Seconds(600.0);
 
-/// Minimum gain of a change in seconds,
+/// Minimum gain of a change, in seconds.
 const LEAST_GAIN: f64 = 600.0;
-/// and as a fraction of the wait.
+/// Minimum gain of a change, as a fraction of the wait.
 const LEAST_PART: f64 = 0.1;
 
 /// Number of simulated futures, if time allows.
@@ -207,7 +206,12 @@ fn is_anew(changes: &[Change]) -> bool {
 /// show to suffice, or preemption.
 fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     let is_risky = |drawback: &Drawback| {
-        matches!(drawback, Drawback::EndsAfter { need: None, .. } | Drawback::MayBePreempted { .. })
+        matches!(
+            drawback,
+            Drawback::EndsAfter { need: None, .. }
+                | Drawback::MayBePreempted { .. }
+                | Drawback::PreemptsOwn { .. }
+        )
     };
     if change_estimate.start.forecast().is_none() || change_estimate.set.drawbacks.iter().any(is_risky) {
         return false;

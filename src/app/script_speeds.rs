@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
-use crate::error::Failure;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Speed};
 use hsched_plan::throughput::{SpeedCell, SpeedOrigin};
 use hsched_queue::Snapshot;
+use hsched_ui::Failure;
 
 /// Batch size at which speeds are compared.
 const BATCH: u64 = 64;

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::state;
-use crate::error::Failure;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_slurm::CommandLine;
+use hsched_ui::Failure;
 
 /// A displayed remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

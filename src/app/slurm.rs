@@ -9,20 +9,19 @@ use crate::app::input::{self, ClusterWithNotes};
 use crate::app::session::Backend;
 use crate::app::state;
 use crate::app::watch_estimates::start_estimates;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::OtherMembers;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::live::LiveError;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
+use hsched_local::OtherMembers;
 use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName, Time};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{
     CommandError, CommandOutput, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job,
     sinfo, squeue,
 };
+use hsched_ui::{Exit, Failure};
 
 /// Its display name.
 pub(crate) const NAME: &str = "Slurm";
@@ -59,7 +58,7 @@ pub(crate) fn world<'a>(
 /// Returns the nodes of the cluster.
 ///
 /// # Errors
-/// If Slurm does not answer (exit 69) or prints nonsense.
+/// If Slurm does not answer (exit 69) or prints unreadable output.
 pub(crate) fn cluster(context: &Context) -> Result<ClusterWithNotes, Failure> {
     input::printed_cluster(context, &context.ask(&sinfo::command())?)
 }

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use crate::app::context::Context;
 use crate::app::named::Named;
 use crate::app::state;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::{ErrorId, Estimates, GpuType, Job};
 use hsched_plan::Problem;
 use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType};
+use hsched_ui::{Exit, Failure};
 
 /// Options for the speeds used in planning.
 #[derive(Clone, Debug, PartialEq, clap::Args)]

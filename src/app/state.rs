@@ -7,13 +7,12 @@ use std::time::Duration;
 use crate::app::context::{Context, slurm_failure};
 use crate::app::input;
 use crate::app::session::{LOCAL_CLUSTER, backend_kind};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::Rules;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, ScriptContext, absolute};
 use hsched_engine::store::{BY_HAND, StateDir, StateError, new_run_id};
 use hsched_model::{ErrorId, Time};
+use hsched_ui::{Exit, Failure};
 
 /// How long to wait for another hsched: a turn of `watch` takes seconds if Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);

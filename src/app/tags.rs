@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::app::completions;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::{ErrorId, formats};
+use hsched_ui::{Exit, Failure};
 
 /// The tags of a command line.
 #[derive(Debug, Default, clap::Args)]

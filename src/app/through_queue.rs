@@ -3,10 +3,9 @@
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, PossibleRequests, SearchArgs};
-use crate::error::Failure;
-use crate::ui::ProgressLine;
 use hsched_model::{Job, Request, RequestId, RequestOption};
 use hsched_queue::{JobChoice, Jobs, Offer, Start, StartEstimate, choose_together, race};
+use hsched_ui::{Failure, ProgressLine};
 
 /// Maximum number of requests per job considered together with those of other jobs: the best alone.
 const MOST_OF_JOB: usize = 8;

@@ -2,10 +2,10 @@
 
 use crate::app::context::Context;
 use crate::app::state;
-use crate::ui::{Story, StoryLine, StoryTopic};
 use hsched_engine::store::{StateDir, Untold};
 use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
+use hsched_ui::{Story, StoryLine, StoryTopic};
 
 /// Stores events for the next log; `state` is the resulting state. If that fails, the events are printed
 /// here.
@@ -28,7 +28,7 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, at: 
     }
 }
 
-/// Adds the stored events to a story, to be shown first.
+/// Adds the stored events to a log, which shows them first.
 pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story) {
     match directory.unread() {
         Ok(unread) => story.recall(unread.into_iter().filter_map(line).collect()),

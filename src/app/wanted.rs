@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Replica, Seconds, Speed};
 use hsched_plan::throughput::{Cache, SpeedCell, SpeedKey, SpeedOrigin, ThroughputMatrix, UnusableType};
+use hsched_ui::{Exit, Failure};
 
 /// A speed that is not known well enough, and a job whose command can measure it.
 #[derive(Clone, Debug)]

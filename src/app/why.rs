@@ -6,17 +6,15 @@ use std::time::Duration;
 
 pub(crate) use self::found::FoundJob;
 use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
-use crate::app::asking::time;
 use crate::app::context::{Context, slurm_failure};
-use crate::app::queue_look;
+use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
 use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};
 use hsched_slurm::job_details::{self, JobDetails};
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
+use hsched_ui::{Exit, Failure};
 
 /// An explained job.
 pub(crate) struct ExplainedJob {
@@ -54,7 +52,7 @@ impl<'a> JobFinder<'a> {
     /// # Errors
     /// If Slurm does not answer (exit 69).
     pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
-        let queue = ClusterQueue::live(context, queue_look::look(context)?);
+        let queue = ClusterQueue::live(context, queue_look::look(context, Freshness::AMinute)?);
         Ok(Self { context, queue, is_live: true })
     }
 
@@ -92,8 +90,8 @@ impl<'a> JobFinder<'a> {
     /// Reads the queue again, because a job was submitted or changed since the last look.
     fn look_anew(&mut self) -> Result<(), Failure> {
         let site = self.queue.site.take();
-        self.queue =
-            ClusterQueue { site, ..ClusterQueue::live(self.context, queue_look::look_anew(self.context)?) };
+        self.queue = ClusterQueue::live(self.context, queue_look::look(self.context, Freshness::Now)?);
+        self.queue.site = site;
         Ok(())
     }
 
@@ -261,7 +259,7 @@ impl<'a> JobFinder<'a> {
         budget: Duration,
     ) -> ExplainedJob {
         let now = self.queue.snapshot.taken_at;
-        let at = |time: Time| crate::ui::moment(time, now);
+        let at = |time: Time| hsched_ui::moment(time, now);
         let pending = found.job.as_ref().filter(|job| job.running.is_none());
         let pending = pending.and_then(|job| PendingJob::take(&self.queue.snapshot, &job.id));
         if let Some(pending) = pending {
@@ -336,7 +334,7 @@ impl<'a> JobFinder<'a> {
         let snapshot = &self.queue.snapshot;
         let mut why = Vec::new();
         if let Some((job, running)) = found.job.as_ref().and_then(|job| Some((job, job.running.as_ref()?))) {
-            let ran = crate::ui::rough_duration(snapshot.taken_at.since(running.since));
+            let ran = hsched_ui::rough_duration(snapshot.taken_at.since(running.since));
             let limit = job.limit_s.unwrap_or_else(|| snapshot.longest_limit(job));
             let nodes: Vec<&str> = running.holds.iter().map(|held| held.node.as_str()).collect();
             why.push(format!("It has run for {ran} on {}.", nodes.join(", ")));
@@ -355,11 +353,6 @@ impl<'a> JobFinder<'a> {
         };
         why.extend(more.map(str::to_owned));
         (state.to_string(), explanation(StateKind::Running, why, Vec::new()))
-    }
-
-    /// Returns the age of the look at the queue.
-    pub(crate) fn age(&self) -> hsched_model::Seconds {
-        time(&self.context.clock).since(self.queue.snapshot.taken_at)
     }
 }
 

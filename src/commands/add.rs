@@ -18,10 +18,9 @@ use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_model::Job;
+use hsched_ui::{Exit, Failure};
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
@@ -46,7 +45,8 @@ pub(super) struct Args {
     queue: QueueArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
-    /// What hsched watch shall plan with: it says so when it was started with another policy.
+    /// The policy with which `hsched watch` should plan. `watch` prints a note if it was started with another
+    /// one.
     #[command(flatten)]
     policy: PolicyArgs,
     /// Output format.
@@ -89,7 +89,7 @@ impl Subcommand for Args {
         };
         let (additions, by) = adding.add(&jobs)?;
         if by == By::Add {
-            // Slurm may be what delays the other hsched.
+            // The other hsched may be waiting for Slurm.
             note_troubles(context, &jobs);
         }
         for what in goals::remarks(&jobs, asking::time(&context.clock)) {

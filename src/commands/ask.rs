@@ -14,12 +14,11 @@ use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, state};
 use crate::commands::cli::{Subcommand, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_engine::State;
 use hsched_model::formats::{Trial, trial_json};
 use hsched_model::{ErrorId, Job};
+use hsched_ui::{Exit, Failure};
 
 /// Add a run for each set of values that an optimiser chooses
 ///

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::{deferred_commands, state};
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::store::{ScriptChain, script_chains};
 use hsched_model::{ErrorId, JobName};
 use hsched_slurm::scancel;
+use hsched_ui::{Exit, Failure};
 
 /// Message for a chain without a known Slurm job.
 const NO_JOB: &str = "no Slurm job to cancel; the chain is closed";

@@ -15,13 +15,11 @@ use crate::commands::{
     help, history, idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run,
     simulate, status, submit, tell, top, trace, train_policy, watch, when, why, write_docs,
 };
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
-use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::live::on_interrupt;
 use hsched_model::ErrorId;
 use hsched_model::formats::ValueError;
+use hsched_ui::{Exit, Failure, ProgressLine, Terminal, TerminalKind};
 
 /// Schedule deep-learning jobs on Slurm clusters with mixed GPU types.
 ///
@@ -81,7 +79,7 @@ enum CliCommand {
 
 /// A subcommand with its arguments as typed.
 pub(super) trait Subcommand {
-    /// Returns whether stdout is JSON, so that errors belong there as well.
+    /// Returns whether the output is JSON, in which case errors are also printed as JSON.
     fn wants_json(&self) -> bool {
         false
     }

@@ -4,10 +4,8 @@ use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::SettingRow;
-use crate::ui::{Align, Table};
+use hsched_ui::{Align, Exit, Failure, Table};
 
 /// Show the settings
 #[derive(Debug, clap::Args)]

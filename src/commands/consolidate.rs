@@ -7,11 +7,9 @@ use serde_json::json;
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::merge::{MergePart, Tensors, merge, weights};
-use crate::ui::write_output;
 use hsched_model::ErrorId;
+use hsched_ui::{Exit, Failure, write_output};
 
 /// Merge the weights of several copies of a model
 ///

@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::generate_trace;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{make_folder, write_output};
 use hsched_lab::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched_model::formats;
 use hsched_model::{BitRate, ErrorId, GpuType};
+use hsched_ui::{Exit, Failure, make_folder, write_output};
 
 /// Generate a random cluster and random jobs, to try or benchmark hsched
 ///

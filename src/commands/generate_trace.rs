@@ -11,12 +11,11 @@ use crate::commands::cli::Subcommand;
 use crate::commands::generate::{Sync, Types, types};
 use crate::commands::simulate::on_cluster;
 use crate::commands::trace::{gavel_speeds, write, wrong};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_lab::generate::{self, ArrivalPattern, KnownJob, TraceRecipe, TraceRules};
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job, Seconds};
+use hsched_ui::{Exit, Failure};
 
 /// Generate a random trace for `hsched simulate`, with the distributions of published studies
 ///

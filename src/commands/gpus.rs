@@ -5,11 +5,9 @@ use serde_json::{Value, json};
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{fits_json, fits_table, gpu_details, gpu_json, gpu_table, recognised_json};
 use hsched_model::catalogue::{Recognised, gpus, names, recognise};
 use hsched_model::{Bytes, ErrorId, formats};
+use hsched_ui::{Exit, Failure, fits_json, fits_table, gpu_details, gpu_json, gpu_table, recognised_json};
 
 /// Show known GPU models: memory, speed, MIG slices, names
 ///

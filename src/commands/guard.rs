@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::commands::cli::Subcommand;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::{GuardOrder, guard};
-use crate::ui::{Terminal, TerminalKind};
+use hsched_local::{GuardOrder, guard};
+use hsched_ui::{Exit, Failure, Terminal, TerminalKind};
 
 /// Watch over the processes of a job (for `hsched run` alone)
 #[derive(Clone, Debug, clap::Args)]

@@ -7,12 +7,10 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::app::context::Context;
 use crate::commands::cli::{Cli, Subcommand, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::manual::{ERRORS, TOPICS, Topic};
-use crate::ui::markdown_text;
 use hsched_model::ErrorId;
 use hsched_model::formats::nearest;
+use hsched_ui::{Exit, Failure, markdown_text};
 
 /// Show the help of a command, a page of the documentation, or what an error means
 ///

@@ -8,11 +8,9 @@ use clap::ValueEnum;
 use crate::app::context::Context;
 use crate::app::{file_kind, foreign, input};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::create_output;
 use hsched_model::ErrorId;
 use hsched_slurm::batch_script;
+use hsched_ui::{Exit, Failure, create_output};
 
 /// Make a job file from a batch script, a W&B or Hydra sweep, or a SkyPilot task
 ///

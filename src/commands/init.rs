@@ -9,13 +9,11 @@ use crate::app::context::{Context, slurm_failure};
 use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::app::permissions::associations;
 use crate::commands::cli::{Subcommand, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::Starter;
-use crate::ui::{create_output, duration, make_folder, write_output};
 use hsched_model::formats::starter;
 use hsched_model::{Cluster, ErrorId, GpuType, Partition};
 use hsched_slurm::{CommandError, Runner, sinfo};
+use hsched_ui::{Exit, Failure, create_output, duration, make_folder, write_output};
 
 /// Write a starter job file and settings file
 ///

@@ -7,12 +7,10 @@ use crate::app::input;
 use crate::app::slurm;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::local;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::probe;
-use crate::ui::{inventory_json, inventory_table};
+use hsched_local::probe;
 use hsched_model::formats;
 use hsched_model::{Holdings, RankNeeds};
+use hsched_ui::{Exit, Failure, inventory_json, inventory_table};
 
 /// Show the cluster's nodes, partitions and GPUs
 ///

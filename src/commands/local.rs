@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::app::input::ClusterWithNotes;
-use crate::probe::{Facts, GpuDevice, gpu_types, node};
-use crate::ui::{Align, Table, Terminal};
+use hsched_local::probe::{Facts, GpuDevice, gpu_types, node};
 use hsched_model::{BitRate, Bytes, Cluster, GpuType};
+use hsched_ui::{Align, Table, Terminal};
 
 /// Returns the cluster with only this machine.
 ///

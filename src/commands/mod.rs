@@ -59,4 +59,4 @@ mod why;
 mod why_json;
 mod write_docs;
 
-pub use self::cli::{Cli, main};
+pub use self::cli::main;

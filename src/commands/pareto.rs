@@ -8,9 +8,7 @@ use crate::app::context::{Context, Format};
 use crate::app::pareto::{ParetoFront, front};
 use crate::app::planning::PlanningArgs;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{ParetoRow, pareto_text};
+use hsched_ui::{Exit, Failure, ParetoRow, pareto_text};
 
 /// Lists the non-dominated plans of a job file.
 ///

@@ -10,9 +10,6 @@ use crate::app::context::{Context, Format};
 use crate::app::script_files::WRAPPER;
 use crate::app::{file_kind, input, state};
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::duration;
 use hsched_engine::render::Pieces;
 use hsched_engine::store::{StateDir, WORKDIR, keep_first_piece, pieces_folder};
 use hsched_model::formats::ValueError;
@@ -20,6 +17,7 @@ use hsched_model::number::to_u64;
 use hsched_model::{ErrorId, JobId, Seconds, formats};
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, read_script};
 use hsched_slurm::{RequestError, sbatch};
+use hsched_ui::{Exit, Failure, duration};
 
 /// How a script is divided into pieces.
 #[derive(Debug, clap::Args)]
@@ -181,7 +179,7 @@ fn read(bytes: &[u8], name: &str, sbatch: &[String]) -> ScriptReading {
     read_script(&source)
 }
 
-/// Refuses what sbatch refuses, and scripts that are not a single job.
+/// Refuses options that sbatch refuses, and scripts that are not a single job.
 fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     let file = input::name(path);
     let wrong =

@@ -14,11 +14,9 @@ use crate::app::through_queue::{self, Through};
 use crate::commands::cli::{json_text, print};
 use crate::commands::when::row;
 use crate::commands::when_json::option_json;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Job};
+use hsched_ui::{Exit, Failure, When, WhenJob, duration, when_legend, when_table, wrap, write_output};
 
 /// Default time for the search.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::ui::report::{
-    Counter, GpuHolding, PolicyRow, Report, ReportJob, ReportKind, ReportRun, TimeOrigin, Timeline,
-};
 use hsched_plan::Objective;
 use hsched_plan::plan_file::{PlanFile, PlanVerdict, PlannedJob};
+use hsched_ui::report::{
+    Counter, GpuHolding, PolicyRow, Report, ReportJob, ReportKind, ReportRun, TimeOrigin, Timeline,
+};
 
 /// Returns the report of a plan.
 pub(super) fn plan_report(file: &PlanFile, parameters: Map<String, Value>) -> Report {

@@ -6,11 +6,10 @@ use std::str::FromStr;
 
 use crate::app::context::Context;
 use crate::commands::cli::Subcommand;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::process_environment;
 use hsched_engine::store::{ReportLine, planned_samples};
-use hsched_model::ErrorId;
+use hsched_model::{Bytes, ErrorId, formats};
+use hsched_ui::{Exit, Failure};
 
 /// The equivalent in plain shell.
 const WITHOUT_HSCHED: &str = r#"# The same in plain shell:
@@ -42,6 +41,10 @@ pub(super) struct Args {
     /// Local batch of this rank [default: `HSCHED_LOCAL_BATCH`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
+    /// Maximum GPU memory that this rank has used so far, such as 9.5GiB; in Python,
+    /// `torch.cuda.max_memory_reserved()`.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_memory: Option<Bytes>,
     /// A metric such as loss=0.7; may be given several times.
     #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric)]
     metrics: Vec<(String, f64)>,
@@ -69,6 +72,7 @@ impl Subcommand for Args {
             compute_s: self.compute_s,
             epoch_s: self.epoch_s,
             batch: Some(batch),
+            max_memory: self.max_memory.map(|size| size.0),
             metrics: self.metrics.iter().cloned().collect(),
         };
         line.append(&report).map_err(|error| {
@@ -104,6 +108,13 @@ impl JobEnvironment {
 fn seconds(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if number.is_finite() && number > 0.0 { Ok(number) } else { Err("must be above 0".into()) }
+}
+
+/// Reads a size; a number alone is bytes, as programs print it.
+fn size(text: &str) -> Result<Bytes, String> {
+    let bytes =
+        if text.bytes().all(|byte| byte.is_ascii_digit()) { format!("{text}B") } else { text.to_owned() };
+    formats::parse_size(&bytes).map_err(|error| error.to_string())
 }
 
 fn metric(text: &str) -> Result<(String, f64), String> {

@@ -12,14 +12,12 @@ use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{
-    self, ResultRow, RowMetric, direction, parameter_order, results_csv, results_json, results_table,
-};
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
 use hsched_model::{ErrorId, GoalMode, formats};
+use hsched_ui::{
+    Exit, Failure, ResultRow, RowMetric, direction, parameter_order, results_csv, results_json, results_table,
+};
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
 ///
@@ -173,17 +171,18 @@ pub(super) fn meant(
         }
     }
     let is_any = |run: &RunResult| names.is_empty() || names.iter().any(|name| is_one(name, run));
-    Ok(runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect())
+    let meant: Vec<RunResult> = runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect();
+    if meant.is_empty() && !names.is_empty() { Err(tags.none_of_names()) } else { Ok(meant) }
 }
 
 /// Returns the metric that a run shows by default.
 pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
     let names: Vec<&str> = run.metrics.keys().map(String::as_str).collect();
-    ui::shown_metric(&names, target)
+    hsched_ui::shown_metric(&names, target)
 }
 
-/// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].
+/// Returns a run with the metric to show: the requested one, else that of [`shown_metric`].
 pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
     let found = wanted.or_else(|| shown_metric(run)).and_then(|name| run.metrics.get_key_value(name));
     let metric = found.map(|(name, range)| {

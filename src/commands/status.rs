@@ -14,17 +14,15 @@ use crate::app::tags::TagArgs;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pack;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{
-    Align, JobSummary, SubmissionFiles, Table, duration, script_details, script_json, scripts_table,
-    status_details, status_json, status_table, unfolded_status_table,
-};
 use hsched_engine::live::absolute;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{ScriptChain, last_look, report_folder, run_folder, script_chains};
 use hsched_engine::{JobState, ScriptJob, State, SubmissionRecord};
 use hsched_model::{JobName, Seconds, Time};
+use hsched_ui::{
+    Align, Exit, Failure, JobSummary, SubmissionFiles, Table, duration, script_details, script_json,
+    scripts_table, status_details, status_json, status_table, unfolded_status_table,
+};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///
@@ -176,8 +174,9 @@ impl Args {
                 return Err(unknown_job(name, state));
             }
         }
+        let are_named = !chosen.is_empty();
         chosen.retain(|tracked| self.tags.mean(&tracked.job.tags));
-        Ok(chosen)
+        if are_named && chosen.is_empty() { Err(self.tags.none_of_names()) } else { Ok(chosen) }
     }
 
     /// Returns whether all names are names of sweeps, whose jobs are shown in a table.

@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::json;
 
-use crate::app::answered::Answered;
+use crate::app::answered::SubmissionResult;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile};
 use crate::app::script_remedy::remedy;
 use crate::app::script_submission::{self, NewScript, kept_script};
 use crate::app::state;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::run_folder;
 use hsched_engine::{Answer, RequestPart, ScriptFacts, ScriptJob, ScriptSubmission};
@@ -22,6 +20,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, JobName, Seconds, Time};
 use hsched_slurm::live::script_command;
 use hsched_slurm::script::{ScriptReading, SlurmVersion, TimeLimit};
+use hsched_ui::{Exit, Failure};
 
 /// Options for following a script.
 #[derive(Debug, clap::Args)]
@@ -220,7 +219,7 @@ fn said(
     context: &Context,
     input: &ScriptInput,
     name: &JobName,
-    answered: &Answered,
+    answered: &SubmissionResult,
 ) -> Result<Exit, Failure> {
     let exit = match &answered.answer {
         Answer::Submitted { .. } => Exit::Done,

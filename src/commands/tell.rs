@@ -12,12 +12,11 @@ use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, state};
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::results::{meant, shown_metric, warn_of_damage};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::store::{MetricCurves, Results, state_stamp};
 use hsched_engine::{RunResult, State};
 use hsched_model::JobName;
 use hsched_model::formats::{trial_json, trial_of};
+use hsched_ui::{Exit, Failure};
 
 /// Interval between two reads of the state: a network file system does not notify of changes.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -81,7 +80,7 @@ impl Args {
         printed: &mut PrintedLines,
     ) -> Result<(), Failure> {
         let Results { mut runs, curves, .. } = results;
-        // Of a trial that was asked for again, only the last run counts.
+        // If a trial was repeated, only its last run counts.
         let newest = runs.iter().fold(BTreeMap::<JobName, u64>::new(), |mut newest, run| {
             let added = newest.entry(run.name.clone()).or_default();
             *added = run.key().1.max(*added);

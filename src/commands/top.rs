@@ -10,15 +10,15 @@ use crate::app::expected_starts::ExpectedStarts;
 use crate::app::metrics::{curve_of, metric_of};
 use crate::app::session;
 use crate::commands::cli::{Subcommand, run_words};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{KeyPress, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{last_look, report_folder};
 use hsched_engine::{JobState, NodeSamples, State};
 use hsched_model::{JobName, Time};
+use hsched_ui::{
+    Exit, Failure, KeyPress, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus,
+};
 
 /// Show the jobs live in the terminal: GPUs, epochs, curves, expected starts
 ///
@@ -175,6 +175,7 @@ impl<'a> Top<'a> {
         let known = self.metrics.get(&tracked.job.name).filter(|known| known.epochs == done);
         if known.is_none() {
             let metric = (done > 0).then(|| metric_of(&current.root, tracked)).flatten();
+            let metric = metric.map(|metric| (metric.name.clone(), metric.last()));
             let curve = match &metric {
                 Some((name, _)) => curve_of(&current.root, tracked, name),
                 None => tracked.curve.iter().map(|report| report.value).collect(),

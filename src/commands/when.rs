@@ -22,13 +22,13 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_report::when_report;
 use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
 use crate::commands::{when_json, when_request, when_score};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
-use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, ErrorId, Job};
 use hsched_queue::Start;
+use hsched_ui::{
+    Exit, Failure, ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output,
+};
 
 /// Show which request of each job would finish first, including its wait in the queue
 ///

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
 use crate::commands::when::EstimatedJob;
-use crate::ui::report::{Report, ReportKind, ReportOption, TimeOrigin};
 use hsched_queue::Estimate;
+use hsched_ui::report::{Report, ReportKind, ReportOption, TimeOrigin};
 
 /// Returns the report of the estimates of each job's requests.
 pub(super) fn when_report(

@@ -7,14 +7,12 @@ use std::path::Path;
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::process_environment;
-use crate::ui::wrap;
 use hsched_slurm::script::{
     Exclusive, LineRemark, ResourceRequest, ScriptReading, ScriptRequest, ScriptSource, TimeLimit,
     read_script,
 };
+use hsched_ui::{Exit, Failure, wrap};
 
 const INDENT: &str = "  ";
 
@@ -53,7 +51,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// Returns a reading as text.
+/// Returns the interpretation of a script as text.
 fn summary(reading: &ScriptReading, name: &str, width: usize) -> String {
     let mut text = String::new();
     if let Some(why) = &reading.refused {

@@ -7,11 +7,9 @@ use clap::CommandFactory;
 
 use crate::app::context::Context;
 use crate::commands::cli::{Cli, Subcommand};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::manual;
-use crate::ui::{make_folder, write_output};
 use hsched_model::ErrorId;
+use hsched_ui::{Exit, Failure, make_folder, write_output};
 
 /// Write man pages, shell completions and the command reference
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::exit::Exit;
+use hsched_ui::Exit;
 
 /// Returns the page as Markdown.
 pub(super) fn text() -> String {

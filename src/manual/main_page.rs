@@ -4,8 +4,8 @@ use clap::Command;
 
 use super::command_page::begin;
 use super::files::{page_name, subcommands};
-use crate::exit::Exit;
 use crate::settings::{KEYS, SITE_FILE_VARIABLE, SetBy, USER_FILE_VARIABLE};
+use hsched_ui::Exit;
 
 /// Complete example commands.
 const EXAMPLE: &str = include_str!("example.sh");

@@ -19,13 +19,13 @@ mod starter;
 mod tests;
 
 pub use self::decided::{ColorMode, SettingRow, Settings};
-pub use self::entry::{Layer, Origin};
+pub use self::entry::Origin;
 pub use self::environment::{CommandLineSetting, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
 pub use self::forbidden::Feature;
-pub use self::keys::{KEYS, Key, SetBy};
+pub use self::keys::{KEYS, SetBy};
 pub use self::problem::{SettingsProblem, SettingsProblems};
 pub use self::sources::{
-    SlurmJobFacts, Sources, columns, is_ascii, is_dumb_terminal, own_slurm_job, own_slurm_job_facts,
-    own_slurm_restarts, process_environment,
+    Sources, columns, is_ascii, is_dumb_terminal, own_slurm_job, own_slurm_job_facts, own_slurm_restarts,
+    process_environment,
 };
 pub use self::starter::Starter;

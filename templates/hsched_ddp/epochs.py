@@ -138,6 +138,8 @@ class Epochs:
                 "metrics": {name: float(value) for name, value in metrics.items()}}
         if self.me.in_replicas:
             line["replica"] = self.me.replica
+        if self.me.device is not None and self.me.device.type == "cuda":
+            line["max_memory"] = torch.cuda.max_memory_reserved(self.me.device)
         if self._shares and not self.copies:  # even if 0, so that hsched sees that new shares would be adopted
             line["shares"] = self._shares.version
         return line

@@ -98,7 +98,7 @@ fn what_slurm_has_is_not_added() {
     hint: wait until it ends, cancel it with hsched cancel, or rename the new job
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
-    // Not even if another state directory has submitted it.
+    // The job is not submitted again even if another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
     error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); no job was added
     hint: wait until it ends, cancel it with scancel 1 2 (this state directory does not have it), or rename the new job
@@ -358,11 +358,11 @@ fn rank() -> Sandbox {
 fn a_report_is_one_line_with_what_the_job_knows() {
     let sandbox = rank();
     assert_eq!(sandbox.run("report --epoch 1").succeeds(), "");
-    let all = "report --epoch 2 --compute-s 1.5 --epoch-s 2 --samples 7 --batch 3 --metric loss=0.7 --metric acc=1e-3";
+    let all = "report --epoch 2 --compute-s 1.5 --epoch-s 2 --samples 7 --batch 3 --max-memory 9GiB --metric loss=0.7 --metric acc=1e-3";
     sandbox.run(all).succeeds();
     assert_snapshot!(sandbox.text(&sandbox.state("runs/r1/report/resnet18/rank-1.jsonl")), @r#"
     {"epoch":1,"rank":1,"samples":50000,"batch":256}
-    {"epoch":2,"rank":1,"samples":7,"compute_s":1.5,"epoch_s":2.0,"batch":3,"metrics":{"acc":0.001,"loss":0.7}}
+    {"epoch":2,"rank":1,"samples":7,"compute_s":1.5,"epoch_s":2.0,"batch":3,"max_memory":9663676416,"metrics":{"acc":0.001,"loss":0.7}}
     "#);
 }
 
@@ -382,9 +382,13 @@ fn a_report_outside_a_job_says_what_is_missing() {
     error: cannot write /no/such/folder/rank-1.jsonl: No such file or directory (os error 2)
     hint: HSCHED_REPORT must name a file in a directory that this node sees
     ");
-    for wrong in
-        ["--epoch 0", "--epoch 1 --compute-s -1", "--epoch 1 --metric loss", "--epoch 1 --metric loss=nan"]
-    {
+    for wrong in [
+        "--epoch 0",
+        "--epoch 1 --compute-s -1",
+        "--epoch 1 --metric loss",
+        "--epoch 1 --metric loss=nan",
+        "--epoch 1 --max-memory 9Gi",
+    ] {
         sandbox.run(&format!("report {wrong}")).fails(2);
     }
 }

@@ -25,7 +25,7 @@ fn started(told: &str) -> usize {
 
 #[test]
 fn as_many_runs_as_slots_are_on_a_device_at_a_time() {
-    // Each run waits for two others, so with fewer slots none would end.
+    // Each run waits for two others, so that with fewer slots no run would end.
     let meet = format!("touch at-$K; until [ $(ls at-* | wc -l) -ge 3 ]; do sleep 0.05; done; {DONE}");
     let sandbox = sandbox(sweep("1, 2, 3, 4", "", &meet));
     let told = sandbox.run("run jobs.yaml --devices a100:1x3 --dry-run").succeeds();
@@ -66,9 +66,41 @@ fn a_job_file_says_how_many_slots_there_are() {
 }
 
 #[test]
+fn a_run_that_uses_more_memory_than_its_slot_has_is_named() {
+    // The first run reports 9 GiB of the 16 GiB that two runs share.
+    let report = r#"echo "{\"epoch\": 1, \"max_memory\": $((K * 9663676416))}" >>"$HSCHED_REPORT""#;
+    let sandbox = sandbox(
+        sweep("0, 1", "    throughput: {v100-16gb: 100}\n", report)
+            .replace("    throughput: {a100: 100}\n", ""),
+    );
+    let told = sandbox.run("run jobs.yaml --devices v100-16gb:1x2").succeeds();
+    let excess = "its GPU memory reached 9.0 GiB, more than the 8.0 GiB of its slot";
+    let logged =
+        told.lines().filter(|line| line.contains("s-k1: reports: ") && line.contains(excess)).count();
+    assert_eq!(logged, 1, "{told}");
+    assert!(!told.contains("s-k0: reports"), "{told}");
+    let status: Value =
+        serde_json::from_str(&sandbox.run("status s-k1 --format json").succeeds()).expect("JSON");
+    assert_eq!(status["jobs"][0]["odd_reports"], excess, "{status}");
+    assert!(sandbox.run("status s-k1").succeeds().contains(excess));
+}
+
+#[test]
+fn a_run_that_needs_more_memory_than_a_slot_has_gets_a_gpu_of_its_own() {
+    // The runs fail if they meet.
+    let alone = format!("mkdir gpu && sleep 0.2 && rmdir gpu && {DONE}");
+    let big = "    max_memory: 9GiB\n    throughput: {v100-16gb: 100}\n";
+    let sandbox = sandbox(sweep("1, 2, 3", big, &alone).replace("    throughput: {a100: 100}\n", ""));
+    let told = sandbox.run("run jobs.yaml --devices v100-16gb:1x2").succeeds();
+    let why = "needs more memory than the 8.0 GiB of a slot: it gets a GPU of its own";
+    assert_eq!(told.matches(why).count(), 3, "{told}");
+    assert!(told.contains("3 completed"), "{told}");
+}
+
+#[test]
 fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
-    // The first run ends after the second has failed; the second fails once, and has no retry. A run after that has the
-    // GPU's lock: it is alone and leaves no slot to others.
+    // The first run ends after the second has failed; the second fails once, and has no retry. The next run
+    // then has the GPU exclusively: it is alone and leaves no slot to others.
     let all = format!(
         "if [ $K = 1 ]; then until [ -e failed ]; do sleep 0.05; done; elif [ $K = 2 ] && [ ! -e failed ]; then \
          echo torch.OutOfMemoryError: CUDA out of memory; touch failed; exit 1; \
@@ -76,7 +108,7 @@ fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
     );
     let sandbox = sandbox(sweep("1, 2, 3", "", &all));
     let told = sandbox.run("run jobs.yaml --devices a100:1x2").succeeds();
-    // It starts when the GPU is free, without the delay of a retry.
+    // The run starts when the GPU is free, without the delay of a retry.
     assert!(!told.contains("s-k2: cannot be started"), "{told}");
     assert!(
         told.contains("ran out of memory while sharing its GPU; restarting on a GPU of its own"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hsched_engine::{
-    AfterStop, End, Event, JobState, News, Outcome, Phase, Stage, StopProgress, apply, step,
+    AfterStop, Answer, End, Event, JobState, News, Outcome, Phase, Stage, StopProgress, apply, step,
 };
 use hsched_lab::simulate::{Play, PlayOptions, SimulatedWorld};
 use hsched_model::{Cluster, Seconds, Time};
@@ -13,8 +13,8 @@ use hsched_plan::{Moves, Objective};
 use crate::cli_run::{Bench, TRAIN, job as training};
 use crate::sandbox::Sandbox;
 use hsched_fixtures::engine_states::{
-    attempt, cluster, heard, how, job, only, phase, planner, policy, rules, running, state, stopping, take,
-    words,
+    attempt, cluster, heard, how, job, key, only, phase, planner, policy, rules, running, state, stopping,
+    take, words,
 };
 use hsched_fixtures::sites::{cluster as site_cluster, jobs, site};
 
@@ -25,7 +25,7 @@ fn losses(count: u32) -> Vec<f64> {
     (1..=count).map(|epoch| 0.2 + 0.8 * f64::from(epoch).powi(-3) + 0.0001 * f64::from(epoch % 3)).collect()
 }
 
-/// A job of 40 epochs that has done 20 of them.
+/// A job that has finished 20 of its 40 epochs.
 fn half_done(more: &str) -> JobState {
     let job = job("a", "{v100: 100}", &format!(", {more}"));
     let job = hsched_model::Job { epochs: 40, ..job };
@@ -42,7 +42,7 @@ fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
     let first = take(state(vec![half_done(BEST)]), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&first.actions), ["stop a"]);
     only(&first.state.jobs[0].phase, "stopping");
-    // Killed before the request: the intent is in the state.
+    // hsched is killed before the request; the intent is in the state.
     let second = take(first.state.clone(), 302.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&second.actions), ["stop a"]);
     for end in [End::Saved, End::Completed, End::Failed { exit: 1, signal: 0 }] {
@@ -57,6 +57,39 @@ fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn one_that_trains_on_is_ended_after_some_epochs_and_one_that_trains_to_its_end_says_so() {
+    let mut state = take(state(vec![half_done(BEST)]), 300.0, &lab(), &how(Moves::Never)).state;
+    apply(&mut state, Time(300.0), &Event::Answer { of: key("a", "r"), answer: Answer::Stopped }, &rules());
+    let ends_at = |done: u64, at: f64| {
+        let mut state = state.clone();
+        state.jobs[0].epochs_done = done;
+        words(&take(state, at, &lab(), &how(Moves::Never)).actions)
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(ends_at(22, 320.0), none, "it may still be saving");
+    assert_eq!(ends_at(23, 303.0), none, "its epochs may be short");
+    assert_eq!(ends_at(23, 305.0), ["cancel a"]);
+    let mut saves = state.clone();
+    saves.jobs[0].epochs_done = 23;
+    Arc::make_mut(&mut saves.jobs[0].job).launch.checkpoint.grace = Some(Seconds(20.0));
+    assert_eq!(
+        words(&take(saves.clone(), 349.0, &lab(), &how(Moves::Never)).actions),
+        none,
+        "its grace counts"
+    );
+    assert_eq!(words(&take(saves, 350.0, &lab(), &how(Moves::Never)).actions), ["cancel a"]);
+    let ended = |done: u64, end: End| {
+        let mut state = state.clone();
+        state.jobs[0].epochs_done = done;
+        apply(&mut state, Time(310.0), &heard("a", "r", News::Ended { end, at: Time(310.0) }), &rules());
+        state.jobs[0].last.1.clone()
+    };
+    assert!(ended(23, End::Cancelled).starts_with("completed, stopped at epoch 23 of 40: nothing to gain"));
+    let ignored = "completed, all 40 epochs, although it was asked to stop after epoch 20: its command does not exit on SIGUSR1";
+    assert_eq!(ended(40, End::Completed), ignored);
 }
 
 #[test]
@@ -105,7 +138,7 @@ fn a_weaker_rule_holds_while_others_wait() {
     let other = JobState::new(job("b", "{v100: 100}", ", min_gpus: 4"), Time(0.0));
     let busy = take(state(vec![half_done(goal), other]), 300.0, &lab(), &how(Moves::Never));
     assert!(words(&busy.actions).contains(&"stop a".to_owned()), "{:?}", busy.actions);
-    // A cluster that is used to its limits is busy, too.
+    // A cluster that is used up to its limits is also busy.
     let full = cluster(&[("v1", "v100", 4, 4, "allocated")]);
     let full = take(state(vec![half_done(goal)]), 300.0, &full, &how(Moves::Never));
     assert_eq!(words(&full.actions), ["stop a"]);
@@ -134,7 +167,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
         let curve = (1..=epochs).map(|epoch| CurvePoint { epoch, value }).collect();
         JobState { curve, ..running(job, attempt("r", "v1", "v100", 1, 0), epochs) }
     };
-    // Of every four, the last one is in the second bracket.
+    // Of every four jobs, the last one is in the second bracket.
     let sweep =
         [("a", 0.1), ("b", 0.2), ("c", 0.3), ("d", 0.9), ("e", 0.4), ("f", 0.5), ("g", 0.6), ("h", 1.0)];
     let at = |epochs: u64| {
@@ -142,7 +175,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
         words(&take(state(jobs), 300.0, &lab(), &how(Moves::Never)).actions)
     };
     assert_eq!(at(2), ["stop c", "stop e", "stop f", "stop g"]);
-    // Two are not enough for a comparison.
+    // Two jobs are not enough for a comparison.
     assert_eq!(at(3), ["stop c", "stop e", "stop f", "stop g"]);
     // Jobs keep their brackets when earlier jobs are forgotten and new ones are added.
     let placed = sweep.map(|run| member(run, 0)).to_vec();
@@ -152,7 +185,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
     for (tracked, value) in begun.jobs.iter_mut().zip([0.3, 0.9, 0.4, 0.5, 0.6, 1.0, 0.7, 0.8]) {
         tracked.curve = (1..=2).map(|epoch| CurvePoint { epoch, value }).collect();
     }
-    // In their first bracket: c, e, f, g, i, j. In the second: d, h.
+    // The first bracket has c, e, f, g, i, j; the second has d, h.
     let later = take(begun, 301.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&later.actions), ["stop f", "stop g", "stop i", "stop j"]);
     let places = later.state.jobs.iter().map(|tracked| tracked.place);
@@ -240,13 +273,13 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     let job = job("a", "{v100: 100, a100: 300, t4: 50}", ", deadline: 200s");
     let mut late = running(job, attempt("r", "v1", "v100", 1, 0), 4);
     (late.epoch, late.epoch_at) = (Some(Seconds(40.0)), Some(Time(160.0)));
-    // Four epochs of 40 s, six to go: done at 400 s, not 200.
+    // Four epochs took 40 s each, and six remain: the job completes at 400 s, not 200.
     assert_eq!(late.lateness(Time(160.0)), Some(Seconds(200.0)));
     let in_time = JobState { epoch: Some(Seconds(5.0)), ..late.clone() };
     assert_eq!(in_time.lateness(Time(160.0)), None);
     let waits = JobState { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
     assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
-    // Reported once, even by another process.
+    // The warning is reported once, even by another process.
     let told = "a: will miss its deadline; hsched status a shows what would help";
     let first = take(state(vec![late]), 160.0, &lab(), &how(Moves::Never));
     assert_eq!(first.notes, [told]);
@@ -277,7 +310,7 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
             job(name, "{v100: 100, t4: 50}", &format!(", max_gpus: 1, checkpoint: {{dir: saved}}{more}"));
         JobState { epoch_at: Some(Time(160.0)), ..running(job, attempt(run, node, gpu_type, 1, 0), 4) }
     };
-    // Six epochs of 10 s and of 20 s: done at 220 s and at 280 s.
+    // Six epochs of 10 s and of 20 s end at 220 s and at 280 s.
     let jobs_due = |due: &str| {
         let late = runs("late", "s", ("t1", "t4"), &format!(", deadline: {due}"));
         vec![runs("easy", "r", ("v1", "v100"), ""), late]
@@ -285,12 +318,13 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
     let none: [&str; 0] = [];
     assert_eq!(moves_for(Objective::MeanJct, jobs_due("260s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("260s"), &site), ["stop late", "stop easy"]);
-    // It is in time where it runs; the other one would be late anywhere, given the cost of a move.
+    // The first job is in time on its GPUs; the other one would be late on any GPUs, given the cost of a
+    // move.
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("290s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("225s"), &site), none);
 
     let room = cluster(&[("v1", "v100", 1, 1, "allocated"), ("t1", "t4", 1, 0, "idle")]);
-    // The move costs more than the mean gains.
+    // The move costs more than it improves the mean.
     let jobs_due = |due: &str| {
         let more = format!(", max_gpus: 1, deadline: {due}");
         let mut easy = runs("easy", "r", ("v1", "v100"), "");
@@ -313,7 +347,7 @@ fn what_is_wrong_with_a_rule_or_a_deadline_is_said() {
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
     check("stop: {rule: best}", "stop: needs a metric, but the job has no target; add target");
-    // An invalid one has a separate error.
+    // An invalid value has a separate error.
     check("target: {metric: loss}, stop: {rule: best}", "target: is missing the required key mode");
     check(
         "stop: {rule: bset}",

@@ -14,21 +14,17 @@ const CRATES: &[(&str, &[&str])] = &[
     ("engine", &["model", "plan", "queue"]),
     ("slurm", &["engine", "model", "queue"]),
     ("lab", &["engine", "model", "plan"]),
+    ("local", &["engine", "model"]),
+    ("ui", &["engine", "lab", "model", "plan", "queue", "slurm"]),
 ];
 
-/// Each module of the program and the modules that it may use. `error` and `exit` are plain values that all may use.
+/// Each module of the program and the modules that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("exit", &[]),
-    ("error", &["exit"]),
     ("merge", &[]),
-    ("probe", &[]),
-    ("local", &["probe"]),
     ("settings", &[]),
-    ("manual", &["exit", "settings"]),
-    ("ui", &["error"]),
-    ("app", &["exit", "error", "local", "probe", "settings", "ui"]),
-    ("commands", &["exit", "error", "merge", "local", "probe", "settings", "manual", "ui", "app"]),
-    ("lib", &[]),
+    ("manual", &["settings"]),
+    ("app", &["settings"]),
+    ("commands", &["merge", "settings", "manual", "app"]),
 ];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
@@ -43,8 +39,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The modules that a source text names, even in braces: after `crate::`, and after as many `super::` as lead to the
-/// root. `depth` is the number of modules from the root to this file's own.
+/// Returns the modules that a source text names, even in braces: after `crate::`, and after as many `super::`
+/// as lead to the root. `depth` is the number of modules from the root to the module of this file.
 fn used(text: &str, depth: usize) -> Vec<String> {
     // Modules within the file are at its end: tests.
     let inner = text.find("\nmod tests {").unwrap_or(text.len());
@@ -67,7 +63,7 @@ fn used(text: &str, depth: usize) -> Vec<String> {
     rooms
 }
 
-/// The first words of all paths of a list in braces, or of the one path that a text begins with.
+/// Returns the first words of all paths of a list in braces, or of the single path with which a text begins.
 fn names(text: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         text.trim_start().chars().take_while(|&c| c.is_ascii_alphanumeric() || c == '_').collect()
@@ -90,7 +86,7 @@ fn names(text: &str) -> Vec<String> {
     names
 }
 
-/// The number of modules from the root to that of a file below `src`.
+/// Returns the number of modules from the root to the module of a file below `src`.
 fn depth(path: &Path) -> usize {
     path.components().count() - usize::from(path.ends_with("mod.rs"))
 }

@@ -2,10 +2,10 @@
 
 use hsched_engine::JobState;
 use hsched_model::{Job, JobName, Time, Variant};
-use hsched_plan::Moves;
 use hsched_plan::curve::CurvePoint;
+use hsched_plan::{Moves, Replanning};
 
-use hsched_fixtures::engine_states::{cluster, how, job, state, take, words};
+use hsched_fixtures::engine_states::{How, cluster, how, job, state, take, words};
 
 const TARGET: &str = ", min_gpus: 1, max_gpus: 1, target: {metric: loss, mode: min}, promising_first: true";
 
@@ -47,6 +47,26 @@ fn those_start_first_whose_curves_predict_the_best_metric() {
 #[test]
 fn so_do_those_of_a_sweep_of_which_only_some_may_run() {
     assert_eq!(started(&RUNS, 4, &format!("{TARGET}, at_most: 2")), ["c", "d"]);
+}
+
+#[test]
+fn in_a_queue_they_get_the_free_gpus_and_their_requests_are_submitted_first() {
+    let replanning = Replanning { queue: true, ..Replanning::default() };
+    let submitted = |free: u32, more: &str| {
+        let runs = RUNS.iter().map(|(name, end)| run(name, *end, more)).collect();
+        let word = if free > 0 { "mixed" } else { "allocated" };
+        let lab = cluster(&[("v1", "v100", 5, 5 - free, word)]);
+        let how = How { replanning, ..how(Moves::Never) };
+        let actions = words(&take(state(runs), 300.0, &lab, &how).actions).join(", ");
+        let names =
+            actions.split(", ").filter_map(|action| action.strip_prefix("submit ")?.split(' ').next());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    // Free GPUs are given first; the others are asked for in a later turn.
+    assert_eq!(submitted(1, TARGET), "c");
+    assert_eq!(submitted(0, TARGET), "c d a b e");
+    let usual = TARGET.replace(", promising_first: true", "");
+    assert_eq!(submitted(0, &usual), "a b c d e");
 }
 
 #[test]

@@ -20,7 +20,14 @@ pub struct EarlyEnd {
     pub why: String,
     /// Whether the job's rule allows the stop; if not, the user is told once.
     pub allowed: bool,
+    /// Number of epochs that were done then; `None` in states of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
 }
+
+/// Number of epochs that a program may report after the decision to stop it, until it is taken to ignore the
+/// request: one that it was training, and one or two before it had the signal.
+const EPOCHS_TO_EXIT: u64 = 2;
 
 /// The maximum number of reports kept for a job.
 const MOST_REPORTS: usize = 1000;
@@ -38,11 +45,12 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
         let others_wait = state.others_wait(&state.jobs[place]);
         let behind = state.behind(&state.jobs[place]);
         let tracked = &mut state.jobs[place];
+        let epoch = Some(tracked.epochs_done);
         if tracked.phase.is_over() || tracked.early.as_ref().is_some_and(|early| early.allowed) {
             continue;
         }
         if let Some(why) = behind.or_else(|| tracked.may_stop(others_wait || is_full)) {
-            tracked.early = Some(EarlyEnd { why, allowed: true });
+            tracked.early = Some(EarlyEnd { why, allowed: true, epoch });
         } else if tracked.early.is_none() {
             let Some(why) = tracked.might_stop() else { continue };
             notes.push(format!(
@@ -50,7 +58,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
                 tracked.job.name,
                 tracked.stopped(&why)
             ));
-            tracked.early = Some(EarlyEnd { why, allowed: false });
+            tracked.early = Some(EarlyEnd { why, allowed: false, epoch });
         }
     }
     for place in 0..state.jobs.len() {
@@ -124,7 +132,7 @@ impl State {
 }
 
 impl State {
-    /// Assigns positions to the jobs of each sweep with a halving rule, after those that already have one.
+    /// Assigns positions to the jobs of each sweep with a halving rule, after the jobs that already have one.
     fn settle_places(&mut self) {
         let mut next: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         let mut places: Vec<Option<u64>> = self.jobs.iter().map(|job| job.place).collect();
@@ -169,12 +177,12 @@ impl JobState {
         Some((&self.job.model, &target.metric))
     }
 
-    /// Returns the verdict on the job's metric curve by its owner's rule; `None` if it has no rule.
+    /// Returns the verdict of the job's own rule on its metric curve; `None` if the job has no rule.
     pub fn verdict(&self, busy: bool) -> Option<CurveVerdict> {
         self.judged(&self.job.stop, busy)
     }
 
-    /// Returns the verdict on the job's metric curve by the weakest rule that its target has.
+    /// Returns the verdict of the weakest rule for the job's target on its metric curve.
     pub fn free_verdict(&self) -> Option<CurveVerdict> {
         let has_value = self.job.target.as_ref().is_some_and(|target| target.value.is_some());
         let rule = if has_value { StopRule::Target } else { StopRule::Best };
@@ -199,17 +207,34 @@ impl JobState {
         self.verdict(busy).filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns why the job could stop if its owner allowed it.
+    /// Returns why the job could stop if the user allowed it.
     fn might_stop(&self) -> Option<String> {
         self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns at which epoch the job stops and why.
+    /// Returns how many epochs the program has trained since its rule decided to stop it, if that is more than one that
+    /// heeds the request would.
+    pub(super) fn trained_on(&self) -> Option<u64> {
+        let early = self.early.as_ref().filter(|early| early.allowed)?;
+        let epochs = self.epochs_done.saturating_sub(early.epoch?);
+        (epochs > EPOCHS_TO_EXIT).then_some(epochs)
+    }
+
+    /// Returns that a completed job trained to its end although its rule had stopped it, as the end of a sentence.
+    pub(super) fn ignored_stop(&self) -> Option<String> {
+        let early = self.early.as_ref().filter(|_| self.trained_on().is_some() && self.epochs_left() == 0)?;
+        let (epoch, all) = (early.epoch?, self.job.epochs);
+        Some(format!(
+            "all {all} epochs, although it was asked to stop after epoch {epoch}: its command does not exit on SIGUSR1"
+        ))
+    }
+
+    /// Returns the epoch at which the job stops, and the reason.
     fn stopped(&self, why: &str) -> String {
         format!("at epoch {} of {}: {why}", self.epochs_done, self.job.epochs)
     }
 
-    /// Returns at which epoch its rule stopped the job and why, if it did.
+    /// Returns the epoch at which its rule stopped the job, and the reason; `None` if it did not.
     pub fn stopped_early(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|early| early.allowed && self.epochs_left() > 0)?;
         Some(format!("stopped {}", self.stopped(&early.why)))
@@ -221,7 +246,7 @@ impl JobState {
         let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };
         self.curve.push(CurvePoint { epoch, value: *value });
         if self.curve.len() > MOST_REPORTS {
-            // Every other report is dropped: the rest describes a long curve equally well.
+            // Every second report is dropped; the remaining ones describe a long curve equally well.
             let mut place = 0;
             self.curve.retain(|_| {
                 place += 1;

@@ -8,8 +8,8 @@ use hsched_model::GoalMode;
 use hsched_plan::{Decision, JobModel};
 
 impl JobState {
-    /// Returns the predicted metric for the last epoch, where smaller is better; infinity if the job is not
-    /// ordered by it, or there is no prediction.
+    /// Returns the predicted metric for the last epoch, where smaller is better; infinity if runs are not
+    /// sorted by predictions, or there is none.
     pub(super) fn promise(&self) -> f64 {
         let target = self.job.target.as_ref().filter(|_| self.job.promising_first);
         let Some(target) = target else { return f64::INFINITY };
@@ -22,8 +22,9 @@ impl JobState {
     }
 }
 
-/// Gives a plan's placements for waiting runs of a sweep to the runs with the best predictions. Runs are
-/// exchanged only if they differ for a policy in nothing but their progress.
+/// Gives a plan's placements on free GPUs for waiting runs of a sweep to the runs with the best predictions, and
+/// sorts its requests for such runs in the same order, because Slurm prefers earlier ones. Runs are exchanged
+/// only if a policy sees no difference between them except their progress.
 pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decision)]) {
     let jobs = &view.problem.jobs;
     let sweep = |run: usize| view.tracked(state, run).job.variant.as_ref().map(|variant| &variant.sweep);
@@ -50,6 +51,7 @@ pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decis
 fn swap(state: &State, view: &View, mut runs: Vec<usize>, changes: &mut [(usize, Decision)]) {
     let promises: BTreeMap<usize, f64> =
         runs.iter().map(|&run| (run, view.tracked(state, run).promise())).collect();
+    sort_requests(&promises, changes);
     let is_place = |decision: &Decision| matches!(decision, Decision::Place { queued: false, .. });
     let placed: Vec<usize> = changes
         .iter()
@@ -64,6 +66,19 @@ fn swap(state: &State, view: &View, mut runs: Vec<usize>, changes: &mut [(usize,
         goes.into_iter().zip(comes).flat_map(|(goes, comes)| [(goes, comes), (comes, goes)]).collect();
     for (run, _) in changes {
         *run = other.get(run).copied().unwrap_or(*run);
+    }
+}
+
+/// Sorts the requests of some runs by their predictions. A run keeps its request, whose time limit is its own.
+fn sort_requests(promises: &BTreeMap<usize, f64>, changes: &mut [(usize, Decision)]) {
+    let is_request = |(run, decision): &(usize, Decision)| {
+        promises.contains_key(run) && matches!(decision, Decision::Place { queued: true, .. })
+    };
+    let places: Vec<usize> = (0..changes.len()).filter(|&place| is_request(&changes[place])).collect();
+    let mut sorted: Vec<(usize, Decision)> = places.iter().map(|&place| changes[place].clone()).collect();
+    sorted.sort_by(|(a, _), (b, _)| promises[a].total_cmp(&promises[b]));
+    for (place, change) in places.into_iter().zip(sorted) {
+        changes[place] = change;
     }
 }
 

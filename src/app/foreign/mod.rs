@@ -10,11 +10,10 @@ mod wandb;
 
 use serde_json::{Map, Value, json};
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::ErrorId;
 use hsched_model::formats::is_sweep_key;
 use hsched_slurm::batch_script::Imported;
+use hsched_ui::{Exit, Failure};
 
 /// A file of another tool, as a tree without positions; lines are found by the names of keys.
 struct ForeignFile<'a> {

@@ -1,8 +1,8 @@
 //! The requirements of a session on its world, beyond those of the engine.
 
-use crate::local::{EndedRun, PoolWorld};
 use hsched_engine::live::LiveError;
 use hsched_engine::{BackendKind, Observation, State, TaggedJob, World};
+use hsched_local::{EndedRun, PoolWorld};
 use hsched_model::JobName;
 
 /// A world of jobs: a batch system, or local devices.

@@ -4,10 +4,10 @@ use crate::app::context::Context;
 use crate::app::session::Backend;
 use crate::app::slurm::{self, QueueWorld};
 use crate::app::{deferred_commands, false_ends, state};
-use crate::error::Failure;
-use crate::local::EndedRun;
 use hsched_engine::store::{Ledger, StateDir};
 use hsched_engine::{BackendKind, Event, Keeper as _, Rules, State};
+use hsched_local::EndedRun;
+use hsched_ui::Failure;
 
 /// The cluster name for jobs of `hsched run`.
 pub(crate) const LOCAL_CLUSTER: &str = "hsched run";
@@ -122,7 +122,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     fn claim(&mut self) -> Result<(), Failure> {
         let cluster = match self.world.backend_kind() {
             BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
-            // Whether or not the cluster has a name: jobs of `hsched run` are not in its queue.
+            // Jobs of `hsched run` are not in the queue, even of a cluster without a name.
             BackendKind::Queue => self.context.cluster_name().or_else(|| {
                 let cluster = self.ledger.cluster().filter(|cluster| *cluster == LOCAL_CLUSTER);
                 cluster.map(|_| slurm::NAME.to_owned())

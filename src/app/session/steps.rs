@@ -4,12 +4,12 @@ use crate::app::context::Context;
 use crate::app::session::{Backend, Session};
 use crate::app::state::{self, live_failure};
 use crate::app::unread_events;
-use crate::error::Failure;
 use hsched_engine::store::StateError;
 use hsched_engine::{
     Action, BackendKind, Event, Keeper as _, State, TaggedJob, TurnExecutor, Update, apply, notice,
 };
 use hsched_model::Time;
+use hsched_ui::Failure;
 
 /// The result of observing the jobs.
 #[derive(Debug)]

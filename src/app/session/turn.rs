@@ -6,10 +6,10 @@ use crate::app::context::Context;
 use crate::app::session::{Backend, Log, Session};
 use crate::app::state::{self, live_failure};
 use crate::app::timer::Timer;
-use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::{Planner, Turn, Update};
 use hsched_plan::{Budget, Objective, Policy};
+use hsched_ui::Failure;
 
 /// Planning parameters of a command's turns.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         Ok(turn)
     }
 
-    /// Logs what a turn would do, without doing it; `notes` precede those of the turn.
+    /// Logs the actions of a turn without taking them; `notes` precede those of the turn.
     ///
     /// # Errors
     /// If the world cannot be observed.

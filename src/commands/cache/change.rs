@@ -10,13 +10,12 @@ use super::{ForgetArgs, SetArgs};
 use crate::app::context::{Context, Format};
 use crate::app::speeds;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_model::catalogue::{self, recognise};
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, formats};
 use hsched_plan::throughput::{Cache, SpeedKey};
+use hsched_ui::{Exit, Failure};
 
 /// Sets a stated speed.
 pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {

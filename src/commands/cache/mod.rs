@@ -10,10 +10,9 @@ use std::path::PathBuf;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::commands::cli::Subcommand;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{GpuType, Precision, Speed};
+use hsched_ui::{Exit, Failure};
 
 /// Show, edit and share the measured speeds
 ///

@@ -5,11 +5,10 @@ use super::{ExportFormat, ImportArgs};
 use crate::app::context::{Context, Format};
 use crate::app::{input, speeds};
 use crate::commands::cli::print;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::ErrorId;
 use hsched_plan::throughput::Cache;
+use hsched_ui::{Exit, Failure};
 
 /// Prints all speeds.
 pub(super) fn export(context: &Context, format: ExportFormat) -> Result<Exit, Failure> {

@@ -6,12 +6,10 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::speeds;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Align, Table};
 use hsched_model::Speed;
 use hsched_model::number::to_i64;
 use hsched_plan::throughput::{MeasuredSpeed, SpeedKey};
+use hsched_ui::{Align, Exit, Failure, Table};
 
 /// Shows all speeds, or those of one model.
 pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Result<Exit, Failure> {

@@ -6,13 +6,13 @@ use crate::commands::demo::Scenario;
 use crate::commands::demo::demo_setup::DemoSetup;
 use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::script::{Excerpt, excerpt};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Align, StoryLine, StoryTopic, Table, Terminal, duration, inventory_table, plan_table, wrap};
 use hsched_engine::JobState;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Holdings, RankNeeds, Seconds};
 use hsched_plan::{CheckedPlan, Placer, Problem};
+use hsched_ui::{
+    Align, Exit, Failure, StoryLine, StoryTopic, Table, Terminal, duration, inventory_table, plan_table, wrap,
+};
 
 /// One step of the story.
 pub(super) struct Chapter {
@@ -80,7 +80,7 @@ const WAYS: &str =
     "The same jobs and events on the same cluster, without moves and with equal local batches:";
 const NEXT: &str = "Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job file to start from. Without Slurm, `hsched generate` writes a random cluster and jobs to plan.";
 
-/// Remarks shown when something happens for the first time.
+/// Remarks shown when an event happens for the first time.
 const REMARKS: [(StoryTopic, &str); 5] = [
     (StoryTopic::Speed, "Its ranks measured the real speed. From now on hsched uses that, not the job file."),
     (StoryTopic::Stop, "The moves save more time than the restarts cost."),

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::Settings;
 use hsched_engine::{End, Event, Rules};
 use hsched_lab::simulate::{Delays, Incident, IncidentTime, SimulatedSite, SimulatedWorld};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
+use hsched_ui::{Exit, Failure};
 
 const CLUSTER: &str = include_str!("cluster.yaml");
 const JOBS: &str = include_str!("jobs.yaml");

@@ -14,12 +14,10 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::demo::chapters::{Chapter, chapters};
 use crate::commands::demo::demo_setup::{BEGIN, DemoSetup};
 use crate::commands::demo::performance::{Performance, completion, completions, perform, without_moves};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::{JobName, Seconds};
 use hsched_plan::{Parameters, Sharing};
+use hsched_ui::{Exit, Failure, ProgressLine};
 
 /// Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan
 ///

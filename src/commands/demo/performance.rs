@@ -1,7 +1,6 @@
 //! Plays the story: the engine's turns on the imaginary cluster, and the same jobs in other scenarios.
 
 use crate::commands::demo::demo_setup::{BEGIN, DemoSetup, POLL};
-use crate::ui::{Story, StoryLine};
 use hsched_engine::{Action, JobState, Outcome, Phase, Rules, Run, State, Update};
 use hsched_lab::simulate::{Play, PlayOptions};
 use hsched_model::Seconds;
@@ -9,6 +8,7 @@ use hsched_plan::{
     Assignment, Moves, Objective, Placement, Placer, PolicyError, Problem, Replan, Replanning, Sharing,
     Verdict,
 };
+use hsched_ui::{Story, StoryLine};
 
 /// A played story.
 pub(super) struct Performance {
@@ -54,7 +54,7 @@ pub(super) fn perform(setup: &DemoSetup, placer: Box<dyn Placer>) -> Performance
     }
 }
 
-/// Plays it without moves, with balanced or equal batches; returns the jobs' completion times.
+/// Plays the story without moves, with balanced or equal batches; returns the jobs' completion times.
 pub(super) fn without_moves(setup: &DemoSetup, placer: Box<dyn Placer>, sharing: Sharing) -> State {
     let placer = match sharing {
         Sharing::Balanced => placer,

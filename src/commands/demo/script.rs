@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::commands::demo::demo_setup::DemoSetup;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::live::Tag;
 use hsched_engine::render::{self, RunFacts, Template, render};
 use hsched_engine::{Run, named_ranks};
 use hsched_model::{GpuType, PlacedRank};
+use hsched_ui::{Exit, Failure};
 
 /// A job, and the lines of its script that place its ranks.
 pub(super) struct Excerpt {

@@ -9,14 +9,12 @@ use crate::app::asking::time;
 use crate::app::context::{Context, Format};
 use crate::app::permissions::user_name;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Align, ProgressLine, Table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::ErrorId;
 use hsched_slurm::saved::{BundledCall, SavedBundle};
 use hsched_slurm::site_calls::{Call, NameReplacer, calls};
 use hsched_slurm::{JobId, Runner, site, squeue};
+use hsched_ui::{Align, Exit, Failure, ProgressLine, Table, wrap, write_output};
 
 /// How far back accounting is queried for the user's jobs.
 const PAST: TimeDelta = TimeDelta::days(2);

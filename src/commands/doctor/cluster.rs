@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::check::Check;
-use crate::ui::duration;
 use hsched_model::catalogue::recognise;
 use hsched_model::{Availability, Cluster, GpuType, Node, RankNeeds, hostlist};
 use hsched_slurm::site::PartitionLimits;
+use hsched_ui::duration;
 
 /// `notes` are the uncertainties from reading the cluster.
 pub(super) fn gpus(cluster: &Cluster, notes: &[String]) -> Vec<Check> {

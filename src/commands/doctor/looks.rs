@@ -7,10 +7,9 @@ use super::check::Check;
 use crate::app::context::{Context, Format};
 use crate::app::state;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::store::{LooksSize, SiteLooks};
 use hsched_model::formats::counted;
+use hsched_ui::{Exit, Failure};
 
 /// Returns the check of the stored looks.
 pub(super) fn check(context: &Context) -> Option<Check> {

@@ -22,13 +22,11 @@ use crate::app::context::{Context, Format};
 use crate::app::input::printed_cluster;
 use crate::app::permissions::{associations, user_name};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::{Origin, SettingsProblem, process_environment};
-use crate::ui::{Align, Table};
 use hsched_engine::clock::Clock;
 use hsched_slurm::queue::jobs;
 use hsched_slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
+use hsched_ui::{Align, Exit, Failure, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
@@ -122,7 +120,7 @@ impl Subcommand for Args {
 
 /// Returns the checks of Slurm, and whether it answers at all.
 fn slurm(context: &Context) -> (Vec<Check>, bool) {
-    // Each is called once, because the first answer is what a check needs.
+    // Each is called once; a check uses the first answer.
     let ask = |command: &CommandLine| context.slurm.run(command).map(|output| output.stdout);
     let client = match ask(&printed::version_command("sinfo")) {
         Ok(text) => printed::version(&text),

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::state;
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{StateDir, StoredState, is_name_of_state};
+use hsched_ui::{Exit, Failure};
 
 /// Restores a file, unless this is a dry run, and reports its content and the files that it replaces.
 pub(super) fn restore(

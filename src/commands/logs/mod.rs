@@ -13,12 +13,10 @@ use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::JobSummary;
 use hsched_engine::store::script_chains;
 use hsched_engine::{JobState, State};
 use hsched_model::ErrorId;
+use hsched_ui::{Exit, Failure, JobSummary};
 
 /// Print the output of a job
 ///
@@ -59,7 +57,7 @@ impl Subcommand for Args {
         }
         if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
             let chains = script_chains(&state::root(context)?);
-            // The last one of several with the same name.
+            // The last of several runs with the same name counts.
             if let Some(chain) =
                 chains.iter().rev().find(|chain| chain.name == self.job || chain.run == self.job)
             {
@@ -141,7 +139,7 @@ impl Args {
         }
     }
 
-    /// Returns that there is no output yet.
+    /// Returns the failure of a submission without output.
     fn not_started(&self, context: &Context, tracked: &JobState, submissions: usize) -> Failure {
         let job = &tracked.job.name;
         if tracked.phase.is_over() {

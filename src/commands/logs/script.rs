@@ -8,12 +8,11 @@ use crate::app::output::{FileGrowth, FilePart};
 use crate::app::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, LogOutput, unreadable};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::{ScriptChain, script_chains};
 use hsched_engine::{Rules, ScriptJob};
 use hsched_model::ErrorId;
+use hsched_ui::{Exit, Failure};
 
 /// Interval for checking the state, which sends no notifications.
 const PAUSE: Duration = Duration::from_secs(1);

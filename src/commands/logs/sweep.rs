@@ -4,9 +4,8 @@ use crate::app::context::Context;
 use crate::app::printed::{latest, submissions};
 use crate::commands::cancel::is_meant;
 use crate::commands::logs::{Args, LogOutput, unreadable};
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_engine::{JobState, State};
+use hsched_ui::{Exit, Failure};
 
 impl Args {
     /// Returns the runs of the sweep with this name, or the runs that match the pattern.

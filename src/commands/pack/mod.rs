@@ -19,16 +19,15 @@ use crate::app::{file_kind, input, permissions, slurm};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
 use crate::commands::pack::room::Room;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::NOTICE_BEFORE;
 use crate::settings::Feature;
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::render::Together;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_engine::{BackendKind, Event, Rules, apply};
+use hsched_local::NOTICE_BEFORE;
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job, JobId, Seconds};
+use hsched_ui::{Exit, Failure};
 
 /// The allocations that all jobs share.
 #[derive(Debug, clap::Args)]
@@ -167,7 +166,8 @@ impl PackArgs {
 }
 
 impl PackArgs {
-    /// Refuses jobs that share GPUs where several allocations do: a device of a pool is a whole GPU.
+    /// Refuses jobs that share GPUs if there are several allocations, because a device of a pool is a whole
+    /// GPU.
     fn refuse_slots(&self, jobs: &[Job]) -> Result<(), Failure> {
         let Some(job) = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1)) else {
             return Ok(());
@@ -243,12 +243,14 @@ impl PackSubmission<'_> {
             NodeGpus::Typed(_) | NodeGpus::Any(_) => {}
         }
         let room = self.room();
-        let may_have = |gpu_type: &GpuType, types: &[GpuType]| match gpus.only_type() {
+        let wanted = gpus.only_type();
+        let may_have = |gpu_type: &GpuType, types: &[GpuType]| match wanted {
             Some(wanted) => wanted == gpu_type,
             None => room.suits(&self.jobs, gpu_type, types),
         };
         let time = self.args.time.unwrap_or_default();
-        let shape = PoolShape { gpus: room.capacity(), may_have: &may_have, time, sbatch: self.sbatch };
+        let shape =
+            PoolShape { gpus: room.capacity(), wanted, may_have: &may_have, time, sbatch: self.sbatch };
         match pool_size::choose(self.context, planning, &shape, self.args.at_most) {
             Ok(choices) => choices,
             Err(failure) => {

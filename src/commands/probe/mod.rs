@@ -11,15 +11,13 @@ use crate::app::probing::{ProbeResult, Prober};
 use crate::app::wanted::{MissingSpeed, wanted};
 use crate::app::{file_kind, slurm, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{Align, Table};
 use hsched_engine::live::Interrupts;
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{Cluster, ErrorId, Job, Seconds};
 use hsched_plan::Problem;
 use hsched_plan::throughput::Cache;
+use hsched_ui::{Align, Exit, Failure, Table};
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::start_estimates::ClusterQueue;
-use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::number::{to_f64, to_u32, to_u64};
 use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Seconds};
 use hsched_queue::{Question, StartEstimate, forecast};
 use hsched_slurm::review::{NameReview, Quantity};
+use hsched_ui::ProgressLine;
 
 /// Number of simulated futures of the queue.
 const FUTURES: usize = 60;
@@ -19,7 +19,7 @@ const BUDGET: Duration = Duration::from_secs(10);
 /// Shorter waits, in seconds, count as none.
 const NO_WAIT: f64 = 60.0;
 
-/// Returns whether a review recommends to ask for less of a resource.
+/// Returns whether a review recommends requesting less of a resource.
 pub(super) fn is_smaller(name_review: &NameReview) -> bool {
     let less = |quantity: &Quantity| {
         quantity.recommended.zip(quantity.asked).is_some_and(|(new, asked)| new < asked)

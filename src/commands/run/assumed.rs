@@ -49,7 +49,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
                 job.throughput.insert((*gpu_type).clone(), speed);
             }
         }
-        if is_new && usable.len() > 1 {
+        if is_new && usable.len() > 1 && !job.is_command() {
             let names: Vec<&str> = usable.iter().map(|(gpu_type, _)| gpu_type.as_str()).collect();
             notes.push(format!(
                 "{}: its speed on {} is unknown; hsched assumes equal speeds until the first epochs have \

@@ -5,12 +5,12 @@ use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{MissingSpeed, wanted};
 use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason, earliest};
-use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, JobState, KeepsNothing, State, SubmissionRecord, Timed, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedCell, ThroughputMatrix};
+use hsched_ui::Failure;
 use std::collections::BTreeSet;
 
 /// Time limit of a short run.
@@ -53,8 +53,10 @@ impl LocalRun<'_> {
         let jobs: Vec<&Job> = open.map(|tracked| &*tracked.job).collect();
         let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);
         let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
-        let unknown: Vec<Job> =
-            (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
+        let unknown: Vec<Job> = (0..jobs.len())
+            .filter(|&job| !is_known(job) && !jobs[job].is_command())
+            .map(|job| jobs[job].clone())
+            .collect();
         let wanted = wanted(&unknown, &types, &state.cache, false);
         // With a single type, there is nothing to compare.
         let several = |missing_speed: &MissingSpeed| {

@@ -4,12 +4,11 @@ use crate::app::slurm;
 use crate::app::state;
 use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{Ending, LocalRun, RunTurns};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::{POOL, PoolReport, Worker};
 use hsched_engine::store::{PoolFolder, StateDir, StateError};
+use hsched_local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
+use hsched_ui::{Exit, Failure};
 
 impl LocalRun<'_> {
     /// Works in the pool until this member has no work left.
@@ -97,7 +96,7 @@ impl LocalRun<'_> {
 
     /// Ends this member: another member takes over, or all jobs save and the next allocation resumes them.
     pub(super) fn end(&self, work: &mut RunTurns<'_>, signal: i32) -> Result<Ending, Failure> {
-        // First ask the jobs to save: if the disk or Slurm does not answer, they lose nothing.
+        // Ask the jobs to save first, so that they lose no work if the disk or Slurm does not answer.
         let deadline = self.ask_to_save(work, signal);
         if let Some(lead) = &mut work.session.world.lead {
             match self.has_successor(lead) {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::commands::run::closing::{MARGIN, stronger};
 use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{LOOK_POOL, LocalRun};
-use crate::exit::Exit;
-use crate::local::{Instructions, LocalWorld, MemberWork, Wake};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::StateError;
+use hsched_local::{Instructions, LocalWorld, MemberWork, Wake};
 use hsched_model::Seconds;
+use hsched_ui::Exit;
 
 /// How service under another leader ended: with an exit code, or with the lock.
 pub(super) struct ServiceEnd {
@@ -94,7 +94,7 @@ impl LocalRun<'_> {
         told
     }
 
-    /// Waits until something happens, at most for the polling interval.
+    /// Waits for an event, at most for the polling interval.
     fn listen(&self, here: &mut LocalWorld<'_>, leaving: &mut Option<i32>) {
         for wake in self.waker.wait(Some(Duration::from_secs_f64(LOOK_POOL.0))) {
             match wake {

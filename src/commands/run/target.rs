@@ -1,16 +1,15 @@
 //! Where jobs run: on this machine, or in the surrounding allocation.
 
 use crate::app::context::Context;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::local::{Device, DeviceCount, Devices};
-use crate::probe::{self, Facts};
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts, own_slurm_restarts};
 use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
+use hsched_local::probe::{self, Facts};
+use hsched_local::{Device, DeviceCount, Devices};
 use hsched_model::catalogue::recognise;
 use hsched_model::{ErrorId, GpuType, JobId, Node, NodeName, Time, Usage};
 use hsched_slurm::allocation::{self, AllocatedNode};
+use hsched_ui::{Exit, Failure};
 
 /// The devices for jobs, and how ranks are started on them.
 #[derive(Clone, Debug)]

@@ -7,12 +7,10 @@ use crate::app::state;
 use crate::app::unison;
 use crate::app::unread_events;
 use crate::commands::cli::print;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::status_table;
 use hsched_engine::store::StateDir;
 use hsched_engine::{JobState, Outcome, Phase, State};
 use hsched_model::Time;
+use hsched_ui::{Exit, Failure, status_table};
 
 /// The log and the final summary of `hsched run`.
 pub(super) struct Telling<'a> {
@@ -76,7 +74,7 @@ impl<'a> Telling<'a> {
 
     /// Reports the events that commands have noticed since the last `hsched run`.
     pub(super) fn recall(&self, directory: &StateDir, state: &State) {
-        self.log.recall(directory);
+        self.log.recall(directory, state);
         self.log.print(&[], state);
         unread_events::forget(self.context, directory);
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::replay::Trace;
 use hsched_plan::{TraceBound, trace_bound};
+use hsched_ui::{ProgressLine, SweepCell};
 
 /// For up to this many jobs, a bound takes seconds and is computed by default.
 const USUAL_JOBS: usize = 1000;

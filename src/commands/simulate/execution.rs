@@ -4,12 +4,11 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, ValueEnum};
 
 use crate::app::policy_flags::argument;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_lab::replay::TaskPolicy;
 use hsched_lab::{LabPolicy, POLICIES, TaskMaker};
 use hsched_model::ErrorId;
 use hsched_plan::{Flag, Parameters};
+use hsched_ui::{Exit, Failure};
 
 /// How jobs run under policies that schedule single tasks in their papers.
 #[derive(Debug)]

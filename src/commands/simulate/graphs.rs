@@ -7,9 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::commands::cli::{json_text, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::write_output;
 use hsched_lab::mlfs::{
     GraphOptions, GraphRecord, GraphRound, MlfsParameters, Priority, TaskName, replay_graphs,
 };
@@ -17,6 +14,7 @@ use hsched_model::formats;
 use hsched_model::formats::graphs::{self, GraphFile};
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, GraphJob, Node, Seconds, Server};
+use hsched_ui::{Exit, Failure, write_output};
 
 /// How `mlf-h` places tasks.
 #[derive(Debug, clap::Args)]
@@ -205,7 +203,7 @@ fn summary(jobs: &[GraphJob], records: &[GraphRecord]) -> Value {
 fn table(jobs: &[GraphJob], records: &[GraphRecord]) -> String {
     let (mean, met) = figures(jobs, records);
     let ended = records.iter().filter(|record| record.completed.is_some()).count();
-    let mean = mean.map(|mean| format!(", mean completion time {}", crate::ui::duration(Seconds(mean))));
+    let mean = mean.map(|mean| format!(", mean completion time {}", hsched_ui::duration(Seconds(mean))));
     let met = met.map(|met| format!(", {:.0} % of deadlines met", 100.0 * met));
     format!(
         "{POLICY}: {ended} of {} jobs done{}{}\n",

@@ -6,12 +6,11 @@ use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::app::offer::keep_partitions;
 use crate::app::speeds::SpeedArgs;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_lab::replay::Trace;
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::{Cluster, ErrorId, Holdings};
 use hsched_plan::{ClusterView, Problem};
+use hsched_ui::{Exit, Failure};
 
 /// Returns the trace of a file on a cluster.
 ///

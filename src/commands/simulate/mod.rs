@@ -38,14 +38,13 @@ use crate::commands::simulate::output::{EventFile, OutputForm, SimulationFormat,
 use crate::commands::simulate::report::PolicyRecorders;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{SweepAxis, SweepRunner, cells};
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_lab::replay::{Incidents, Loses, Options, ReplayRecord, Trace};
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{ExecutionMode, Knowledge, Moves, Parameters, Repacking, Replanning};
+use hsched_ui::{Exit, Failure};
 
 /// Simulate policies on a trace of jobs, such as those of your last month
 ///
@@ -249,7 +248,8 @@ impl Args {
         policies
     }
 
-    /// Says how many jobs policies over time do not stop under the rules of a shared cluster.
+    /// Prints a note with the number of jobs that policies over time do not stop under the rules of a shared
+    /// cluster.
     fn note_unsaved(&self, context: &Context, trace: &Trace) {
         let unsaved = trace.jobs.iter().filter(|entry| !entry.saves).count();
         if self.queue_wait.is_some() && unsaved > 0 {
@@ -341,7 +341,7 @@ impl Args {
     }
 }
 
-/// Returns what each policy knows about the jobs, one line per policy.
+/// Returns the information that each policy has about the jobs, one line per policy.
 fn knowledge() -> String {
     let registry = hsched_lab::registry();
     let known = registry.entries().map(|entry| (entry.name, Knowledge::words(entry.knows)));

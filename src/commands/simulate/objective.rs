@@ -3,11 +3,10 @@
 use crate::app::context::Context;
 use crate::app::named::Named;
 use crate::commands::simulate::sweep::HADARE;
-use crate::error::Failure;
-use crate::exit::Exit;
 use hsched_lab::hadare::ForkObjective;
 use hsched_model::ErrorId;
 use hsched_plan::Objective;
+use hsched_ui::{Exit, Failure};
 
 /// An objective.
 #[derive(Debug, clap::Args)]

@@ -8,15 +8,13 @@ use serde_json::{Value, json};
 use crate::app::context::Context;
 use crate::commands::cli::{json_text, print};
 use crate::commands::simulate::sweep::CellRun;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{
-    Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json, simulation_table,
-    sweep_json, sweep_table, write_output,
-};
 use hsched_lab::replay::{ReplayEvent, Trace};
 use hsched_model::ErrorId;
 use hsched_plan::kit::TaskGpu;
+use hsched_ui::{
+    Exit, Failure, SimulationResult, SweepCell, event_json, idle_seed, simulation_csv, simulation_json,
+    simulation_table, sweep_json, sweep_table, write_output,
+};
 
 /// The output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -91,16 +89,22 @@ impl<'a> EventFile<'a> {
 }
 
 /// Returns the runs with their metrics.
-pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<Simulated> {
-    let one = |CellRun { cell, policy, record }: CellRun| Simulated::new(cells[cell].clone(), policy, record);
+pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<SimulationResult> {
+    let one = |CellRun { cell, policy, record }: CellRun| {
+        SimulationResult::new(cells[cell].clone(), policy, record)
+    };
     runs.into_iter().map(one).collect()
 }
 
 /// Returns the results as text; notes on standard error if varying the seed had no effect.
 ///
 /// # Errors
-/// Only through a bug of hsched.
-pub(super) fn results(form: &OutputForm, all: &[Simulated], context: &Context) -> Result<String, Failure> {
+/// Only if hsched has a bug.
+pub(super) fn results(
+    form: &OutputForm,
+    all: &[SimulationResult],
+    context: &Context,
+) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });
         if let (Value::Object(line), Value::Object(fields)) =

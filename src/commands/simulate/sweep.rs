@@ -5,9 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
     Hooks, Options, ReplayError, ReplayEvent, ReplayRecord, TaskPolicy, Trace, replay, replay_tasks,
@@ -15,6 +12,7 @@ use hsched_lab::replay::{
 use hsched_model::formats;
 use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{Parameters, PolicyError};
+use hsched_ui::{Exit, Failure, ProgressLine, SweepCell};
 
 /// A varied parameter with its values.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,13 +9,11 @@ use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::commands::cli::{Subcommand, print};
-use crate::error::Failure;
-use crate::exit::Exit;
-use crate::ui::write_output;
 use hsched_lab::trace::table::Read;
 use hsched_lab::trace::{self, Applications, GavelSpeeds, RecordedJob, TraceError};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job};
+use hsched_ui::{Exit, Failure, write_output};
 
 /// Convert job records of a cluster, or a published trace, into a trace for `hsched simulate`
 ///

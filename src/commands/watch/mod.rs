@@ -14,14 +14,13 @@ use crate::app::start_estimates;
 use crate::app::state;
 use crate::commands::cli::Subcommand;
 use crate::commands::watch::turns::Watch;
-use crate::error::Failure;
-use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
 use hsched_engine::Rules;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_model::ErrorId;
 use hsched_model::formats::ValueError;
 use hsched_plan::{Moves, Parameters, Replanning};
+use hsched_ui::{Exit, Failure};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
 ///

@@ -1,8 +1,9 @@
 //! The rows of `hsched when`: a request, its cost and its queue.
 
 use crate::app::start_estimates::OptionEstimate;
-use crate::ui::WhenRow;
 use hsched_model::SpeedBasis;
+use hsched_queue::jobs_in_words;
+use hsched_ui::WhenRow;
 
 /// Returns a request as a row of the table of one cluster.
 pub(in crate::commands) fn row(option_estimate: &OptionEstimate) -> WhenRow<'_> {
@@ -38,6 +39,9 @@ fn marks(option_estimate: &OptionEstimate) -> Vec<String> {
     }
     if option_estimate.option.preemptible {
         marks.push("may be preempted".to_owned());
+    }
+    if !option_estimate.option.preempts.is_empty() {
+        marks.push(format!("may stop your {}", jobs_in_words(&option_estimate.option.preempts)));
     }
     marks
 }

@@ -30,6 +30,9 @@ pub struct ReportLine {
     /// Samples of a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
+    /// Maximum device memory that the rank has used so far, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_memory: Option<u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
 }
@@ -70,8 +73,17 @@ mod tests {
     use super::*;
 
     fn line(epoch: u64) -> ReportLine {
-        let (samples, compute_s, epoch_s, batch) = (None, Some(1.5), None, None);
-        ReportLine { epoch, rank: 0, samples, compute_s, epoch_s, batch, metrics: BTreeMap::new() }
+        let (samples, compute_s, epoch_s, batch, max_memory) = (None, Some(1.5), None, None, None);
+        ReportLine {
+            epoch,
+            rank: 0,
+            samples,
+            compute_s,
+            epoch_s,
+            batch,
+            max_memory,
+            metrics: BTreeMap::new(),
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ const LONGEST_VALUE: usize = 30;
 /// A rank's line about one epoch; unknown keys are ignored.
 #[derive(Debug, Default)]
 pub(super) struct EpochLine {
-    /// Epoch number, from 1; a line without one is about something else.
+    /// Epoch number, from 1; a line without one is not about an epoch.
     pub epoch: Option<u64>,
     pub samples: Option<u64>,
     pub compute: Option<Seconds>,
@@ -28,6 +28,8 @@ pub(super) struct EpochLine {
     pub shares: Option<u64>,
     /// Sizes and times of trial steps.
     pub probes: Vec<Timed>,
+    /// Maximum device memory that the rank has used so far, in bytes.
+    pub max_memory: Option<u64>,
     /// Metrics of the training, as finite numbers.
     pub metrics: BTreeMap<String, f64>,
     /// Ignored fields by name, with their values.
@@ -58,6 +60,7 @@ impl EpochLine {
         line.length = line.time(&fields, "epoch_s");
         line.batch = line.number(&fields, "batch").and_then(count);
         line.shares = line.number(&fields, "shares").and_then(count);
+        line.max_memory = line.number(&fields, "max_memory").and_then(count);
         let batch = line.number(&fields, "micro_batch").and_then(count);
         line.step = line.time(&fields, "step_s").and_then(|time| timed(batch?, time.0));
         line.probes = line.trials(&fields);
@@ -160,8 +163,9 @@ mod tests {
     #[test]
     fn whole_numbers_may_be_written_as_floats() {
         let line = parse(
-            r#"{"epoch": 3.0, "rank": 0.0, "samples": 36000.4, "compute_s": 2, "step_s": 0.5, "micro_batch": 8.0}"#,
+            r#"{"epoch": 3.0, "rank": 0.0, "samples": 36000.4, "compute_s": 2, "step_s": 0.5, "micro_batch": 8.0, "max_memory": 9e9}"#,
         );
+        assert_eq!(line.max_memory, Some(9_000_000_000));
         assert_eq!((line.epoch, line.samples, line.compute), (Some(3), Some(36000), Some(Seconds(2.0))));
         assert_eq!(line.step, Some(Timed { batch: 8, time: Seconds(0.5) }));
         assert_eq!((line.metrics.len(), line.ignored.len()), (0, 0));

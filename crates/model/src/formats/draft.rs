@@ -17,6 +17,7 @@ impl<'a> JobDraft<'a> {
     /// Reads all keys of a job; a job that never `runs` may lack a command.
     pub(super) fn read(fields: Fields<'a>, runs: bool) -> Option<Job> {
         let mut job = Job::only_planned(JobName::new("x").ok()?, 1, 1, 1);
+        job.is_plain = runs && is_plain(&fields);
         let wrong = read_keys(job_keys(), &fields, runs, &mut job);
         let mut draft = Self { job, fields, wrong };
         for key in job_keys() {
@@ -41,6 +42,12 @@ impl<'a> JobDraft<'a> {
     }
 }
 
+/// Returns whether a job has a command, but no key that a training on several GPUs needs.
+fn is_plain(fields: &Fields<'_>) -> bool {
+    let divides = |key: &JobKey| key.needed == Needed::ToDivide && key.name != "epochs";
+    fields.get("command").is_some() && !job_keys().any(|key| divides(key) && fields.get(key.name).is_some())
+}
+
 /// Reads keys of a map into a job; returns those that are invalid, or missing and required.
 fn read_keys(
     keys: impl Iterator<Item = &'static JobKey>,
@@ -48,10 +55,12 @@ fn read_keys(
     runs: bool,
     job: &mut Job,
 ) -> Vec<&'static str> {
+    let is_plain = job.is_plain;
     let is_needed = |key: &JobKey| match key.needed {
         Needed::No => false,
         Needed::Yes => true,
         Needed::ToRun => runs,
+        Needed::ToDivide => !is_plain,
     };
     let mut is_sound = |key: &JobKey| match fields.get(key.name) {
         Some(value) => read_value(key, value, job).is_some(),

@@ -92,8 +92,19 @@ fn checked(case: Case) -> Result<Case, ValueError> {
 }
 
 /// Keys of a rank's report other than metrics.
-const OF_REPORTS: [&str; 10] =
-    ["epoch", "rank", "samples", "compute_s", "epoch_s", "step_s", "batch", "micro_batch", "shares", "probe"];
+const OF_REPORTS: [&str; 11] = [
+    "epoch",
+    "rank",
+    "samples",
+    "compute_s",
+    "epoch_s",
+    "step_s",
+    "batch",
+    "micro_batch",
+    "shares",
+    "probe",
+    "max_memory",
+];
 
 /// Returns the metrics of a report line outside its key `metrics`: all numbers except the report's own keys
 /// and counters of epochs or steps.

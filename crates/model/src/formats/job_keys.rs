@@ -65,6 +65,8 @@ pub(super) enum Needed {
     Yes,
     /// Job files, but not traces, whose jobs do not run.
     ToRun,
+    /// All but jobs that have a command and no such key: they run on one GPU.
+    ToDivide,
 }
 
 /// How a sweep fills the placeholders in a key's value.

@@ -1,4 +1,4 @@
-//! Keys of a job: which GPUs it may use and how many, and how its batch is cut.
+//! Keys of a job: the types and numbers of GPUs that it may use, and the division of its batch.
 
 use serde_json::{Value as Json, json};
 
@@ -8,6 +8,7 @@ use crate::formats::gpus::{by_type, read_types};
 use crate::formats::job_json::keyed;
 use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::ReaderValue;
+use crate::formats::size::parse_size;
 use crate::formats::yaml::ValueKind;
 use crate::{ErrorId, GpuType, Precision};
 
@@ -38,6 +39,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "max_gpus",
         form: "whole number",
         help: "Maximum number of GPUs. Default: no limit.",
+        derive: Some(|job| job.max_gpus = job.is_plain.then_some(1)),
         read: |value, job| value.whole_u32(1..=GPU_LIMIT).map(|gpus| job.max_gpus = Some(gpus)),
         settle: check_range,
         write: |job| job.max_gpus.map(Json::from),
@@ -76,6 +78,14 @@ pub(super) const KEYS: &[JobKey] = &[
         help: "Number of runs like this that share a GPU in hsched run, each on one slot of it. Default: 1.",
         read: |value, job| value.whole_u32(1..=64).map(|slots| job.slots = Some(slots)),
         write: |job| job.slots.map(Json::from),
+        ..KEY
+    },
+    JobKey {
+        name: "max_memory",
+        form: "size, such as 9GiB",
+        help: "Maximum GPU memory that a rank needs. In hsched run with slots, a run that needs more than its slot has gets a GPU of its own, and a run that reports more is named in a message. Default: unknown.",
+        read: |value, job| value.parsed(parse_size).map(|size| job.max_memory = Some(size)),
+        write: |job| job.max_memory.map(|size| json!(size.to_string())),
         ..KEY
     },
     JobKey {
@@ -176,6 +186,13 @@ fn check_batches(draft: &mut JobDraft<'_>) {
         && u64::from(min) > most
     {
         let message = format!("{min} is more than {most}, the largest number of ranks for global_batch");
-        value.report(ValueError::new(message).id(ErrorId::GpuRange));
+        let plain = || {
+            let message = format!("{min} is more than 1, and a job without global_batch runs on one GPU");
+            ValueError::new(message)
+                .id(ErrorId::GpuRange)
+                .hint("to train on several, give samples_per_epoch, epochs, global_batch and model_size")
+        };
+        let error = ValueError::new(message).id(ErrorId::GpuRange);
+        value.report(if draft.job.is_plain { plain() } else { error });
     }
 }

@@ -1,4 +1,4 @@
-//! Keys of a job: what it trains.
+//! Job keys of the training.
 
 use serde_json::json;
 
@@ -45,37 +45,37 @@ pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "samples_per_epoch",
         form: "whole number",
-        help: "Training samples per epoch.",
-        needed: Needed::Yes,
+        help: "Training samples per epoch. A job without samples_per_epoch, global_batch and model_size is a command that runs once, on one GPU.",
+        needed: Needed::ToDivide,
         read: |value, job| value.whole(1..=COUNT_LIMIT).map(|samples| job.samples_per_epoch = samples),
-        write: |job| Some(json!(job.samples_per_epoch)),
+        write: |job| (!job.is_plain).then(|| json!(job.samples_per_epoch)),
         ..KEY
     },
     JobKey {
         name: "epochs",
         form: "whole number",
-        help: "Total number of epochs.",
-        needed: Needed::Yes,
+        help: "Total number of epochs. A job without samples_per_epoch, global_batch and model_size may leave it out: then its run is one epoch, which is done when the command returns 0.",
+        needed: Needed::ToDivide,
         read: |value, job| value.whole(1..=COUNT_LIMIT).map(|epochs| job.epochs = epochs),
-        write: |job| Some(json!(job.epochs)),
+        write: |job| (!job.is_command()).then(|| json!(job.epochs)),
         ..KEY
     },
     JobKey {
         name: "global_batch",
         form: "whole number",
-        help: "Samples per step over all ranks. Never changes, whatever the placement.",
-        needed: Needed::Yes,
+        help: "Samples per step over all ranks. The same for every placement.",
+        needed: Needed::ToDivide,
         read: |value, job| value.whole(1..=COUNT_LIMIT).map(|batch| job.global_batch = batch),
-        write: |job| Some(json!(job.global_batch)),
+        write: |job| (!job.is_plain).then(|| json!(job.global_batch)),
         ..KEY
     },
     JobKey {
         name: "model_size",
         form: "size, such as 46.8MB or 44.6MiB",
         help: "Bytes that the ranks exchange after each step.",
-        needed: Needed::Yes,
+        needed: Needed::ToDivide,
         read: |value, job| read_model_size(value).map(|size| job.model_size = size),
-        write: |job| Some(json!(job.model_size.to_string())),
+        write: |job| (!job.is_plain).then(|| json!(job.model_size.to_string())),
         write_yaml: |job, _| megabytes(job.model_size),
         ..KEY
     },

@@ -1,0 +1,250 @@
+//! The guard of a submission: a separate process that starts the script, relays hsched's messages, and ends
+//! all processes when the script, the guard or hsched ends.
+
+#![expect(clippy::disallowed_methods, reason = "this room starts the ranks, and marks what it starts")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, read, setsid};
+
+use crate::processes::{Mark, Process, TOKEN};
+use hsched_engine::clock::{Clock as _, SystemClock};
+
+/// Messages of hsched to a guard, one byte each; end of file means that hsched has ended.
+pub(super) const STOP: u8 = b's';
+pub(super) const KILL: u8 = b'k';
+/// Starts the script that a guard holds back.
+pub(super) const GO: u8 = b'g';
+
+/// The program that a guard starts, and its working directory.
+#[derive(Clone, Debug)]
+pub struct GuardOrder {
+    /// The bash script.
+    pub script: PathBuf,
+    pub workdir: PathBuf,
+    /// The file that identifies the guard, for a later hsched that finds its session.
+    pub mark: PathBuf,
+    /// Time that processes get after SIGTERM if they must end at once: `srun` needs a moment to end its tasks
+    /// on other nodes.
+    pub farewell: Duration,
+    /// Whether the script waits for a message of hsched.
+    pub is_held: bool,
+}
+
+impl GuardOrder {
+    /// Returns the order as arguments of a command line.
+    pub(super) fn words(&self) -> [OsString; 5] {
+        let [script, workdir, mark] =
+            [&self.script, &self.workdir, &self.mark].map(|path| path.clone().into_os_string());
+        [script, workdir, mark, self.farewell.as_secs().to_string().into(), self.is_held.to_string().into()]
+    }
+}
+
+/// Why a guard ends.
+#[derive(Clone, Copy, Debug)]
+enum GuardEnd {
+    /// Its script has ended with this status.
+    Script(u8),
+    /// hsched asks for the end, or has ended.
+    Hsched,
+    /// Another process asks for it, for example because Slurm ends the allocation.
+    Signal(Signal),
+}
+
+/// Exit status of a script that saved and can be resumed.
+const SAVED: u8 = 85;
+
+/// Interval of checks for killed processes, in milliseconds, if no signal arrives.
+const PAUSE_MS: u16 = 50;
+
+/// Starts a script and supervises it; returns its exit status, which is 128 or more after a signal. A signal
+/// from a process other than hsched also ends the guard once the script is gone, so hsched can distinguish it
+/// from a failure of the job.
+///
+/// When it returns, all processes of the script have ended. If standard input ends, hsched, which holds the
+/// other end, has ended, and the guard kills the script.
+///
+/// # Errors
+/// If a system call before the start fails.
+pub fn guard(order: &GuardOrder) -> io::Result<u8> {
+    // Leaves the terminal's session: its Ctrl-C is meant for hsched.
+    setsid()?;
+    // Orphaned processes become children of this process, not of the system's init.
+    set_child_subreaper(true)?;
+    let heard: SigSet =
+        [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
+    heard.thread_block()?;
+    let signals = SignalFd::with_flags(&heard, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let process =
+        Process::find(Pid::this().as_raw()).ok_or_else(|| io::Error::other("/proc is not available"))?;
+    let own_mark = Mark::new(process)?;
+    write_mark(&order.mark, &own_mark.text())?;
+    let stdin = io::stdin();
+    let mut is_held = order.is_held;
+    while let Some(word) = early_word(&stdin, &signals, is_held)? {
+        match word {
+            GO => is_held = false,
+            STOP => return Ok(SAVED),
+            _ => return Ok(128 + 9),
+        }
+    }
+    let script = start(order, &own_mark, &heard)?;
+    let script = Pid::from_raw(script.id().cast_signed());
+    let cause = attend(script, &signals, &stdin)?;
+    if !matches!(cause, GuardEnd::Script(_)) && !order.farewell.is_zero() {
+        say_farewell(process.pid, &signals, order.farewell);
+    }
+    end_all(process.pid, &signals);
+    // All processes have ended, so the mark has no further use.
+    let _ = fs::remove_file(&order.mark);
+    match cause {
+        GuardEnd::Script(status) => return Ok(status),
+        GuardEnd::Hsched => {}
+        GuardEnd::Signal(signal) => {
+            heard.thread_unblock()?;
+            raise(signal)?;
+        }
+    }
+    Ok(128 + 9)
+}
+
+/// Starts the script with the guard's token and with no blocked signals, which it would inherit.
+fn start(order: &GuardOrder, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
+    heard.thread_unblock()?;
+    let mut script = Command::new("bash");
+    script.arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null());
+    let script = script.envs(mark.token.iter().map(|token| (TOKEN, token))).spawn();
+    heard.thread_block()?;
+    script
+}
+
+/// Waits for the end of the script and relays messages.
+fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<GuardEnd> {
+    loop {
+        let signal = told(signals);
+        // Check before waiting: a child that ended before signals were blocked caused no event.
+        let status = reap(script);
+        match (status, signal) {
+            // Slurm ends the script at the same time.
+            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(GuardEnd::Signal(signal)),
+            (Some(status), _) => return Ok(GuardEnd::Script(status)),
+            (None, None) => {}
+        }
+        let mut waiting =
+            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut waiting, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let said = waiting[1].revents().is_some_and(|events| !events.is_empty());
+        let mut words = [0; 16];
+        if said {
+            match read(stdin, &mut words) {
+                Ok(0) => return Ok(GuardEnd::Hsched),
+                Ok(count) if words[..count].contains(&KILL) => return Ok(GuardEnd::Hsched),
+                // The script was not reaped yet, so its process id cannot belong to another process.
+                Ok(_) => drop(kill(script, Signal::SIGUSR1)),
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Reads the pending signals; returns one that asks for the end.
+fn told(signals: &SignalFd) -> Option<Signal> {
+    let mut told = None;
+    while let Ok(Some(signal)) = signals.read_signal() {
+        let signal = Signal::try_from(signal.ssi_signo.cast_signed()).ok();
+        told = told.or(signal.filter(|signal| *signal != Signal::SIGCHLD));
+    }
+    told
+}
+
+/// Reaps all ended children; returns the status of the script if it is one of them.
+fn reap(script: Pid) -> Option<u8> {
+    let mut status = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == script => status = u8::try_from(code & 0xff).ok(),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == script => {
+                status = u8::try_from(128 + signal as i32).ok();
+            }
+            Ok(WaitStatus::StillAlive) | Err(_) => return status,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Asks all descendants of this process to end, and waits for them until the deadline.
+fn say_farewell(pid: i32, signals: &SignalFd, most: Duration) {
+    let clock = SystemClock::default();
+    for process in Process::descendants(pid) {
+        process.signal(Signal::SIGTERM);
+    }
+    while clock.elapsed() < most && !Process::descendants(pid).is_empty() {
+        rest(signals);
+    }
+}
+
+/// Kills all descendants of this process until none is left.
+fn end_all(pid: i32, signals: &SignalFd) {
+    loop {
+        let left = Process::descendants(pid);
+        for process in &left {
+            process.signal(Signal::SIGKILL);
+        }
+        if left.is_empty() {
+            return;
+        }
+        rest(signals);
+    }
+}
+
+/// Waits briefly for ended children and reaps them.
+fn rest(signals: &SignalFd) {
+    let mut waiting = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut waiting, PAUSE_MS);
+    while signals.read_signal().is_ok_and(|signal| signal.is_some()) {}
+    while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|status| status != WaitStatus::StillAlive) {}
+}
+
+/// Returns a message that arrived before the start; waits for one if the script is held. Returns `KILL` if
+/// hsched has ended or a signal arrived.
+fn early_word(stdin: &io::Stdin, signals: &SignalFd, is_held: bool) -> io::Result<Option<u8>> {
+    let most = if is_held { PollTimeout::NONE } else { PollTimeout::ZERO };
+    let mut waiting =
+        [PollFd::new(stdin.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut waiting, most) {
+        Ok(0) => return Ok(None),
+        Ok(_) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut word = [KILL];
+    if waiting[0].revents().is_some_and(|events| !events.is_empty()) {
+        read(stdin, &mut word)?;
+    }
+    Ok(Some(word[0]))
+}
+
+/// Writes the mark atomically.
+fn write_mark(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+    io::Write::write_all(&mut file, text.as_bytes())?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,377 @@
+//! Slots, by which several runs share one GPU. Policies see a slot as a device; this module knows which slots
+//! belong to one GPU, which runs share it, and which need it exclusively.
+
+#![expect(clippy::disallowed_methods, reason = "it reads the end of what a run has printed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::devices::{Device, DeviceIndex, Devices, DevicesError, Lease};
+use crate::probe::Facts;
+use hsched_engine::{End, SubmissionKey};
+use hsched_model::catalogue::recognise;
+use hsched_model::{Bytes, GpuType, JobName};
+
+/// Maximum number of slots per GPU.
+const MOST: u32 = 64;
+
+/// Length of the end of an output that is searched, in bytes.
+const TAIL: u64 = 1 << 16;
+
+/// Messages of programs that have run out of memory, in lower case.
+const SHORTAGES: [&str; 6] = [
+    "out of memory",
+    "outofmemory",
+    "cannot allocate memory",
+    "memoryerror",
+    "bad_alloc",
+    "resource_exhausted",
+];
+
+/// A number of devices of a type, each with a number of slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceCount {
+    pub gpu_type: GpuType,
+    pub count: u32,
+    pub slots: u32,
+}
+
+impl DeviceCount {
+    /// Parses a list such as `cpu:4`, `v100:2,t4:2` or `a100:4x3`.
+    ///
+    /// # Errors
+    /// If the text is not such a list.
+    pub fn parse(text: &str) -> Result<Vec<Self>, DevicesError> {
+        let one = |part: &str| {
+            let (devices, slots) = match part.rsplit_once('x') {
+                Some((devices, slots))
+                    if devices.ends_with(|c: char| c.is_ascii_digit()) && devices.contains(':') =>
+                {
+                    (devices, slots.trim().parse().ok().filter(|slots| (1..=MOST).contains(slots))?)
+                }
+                _ => (part, 1),
+            };
+            let (gpu_type, count) = Devices::parse(devices).ok()?.pop()?;
+            Some(Self { gpu_type, count, slots })
+        };
+        text.split(',').map(one).collect::<Option<_>>().ok_or_else(|| DevicesError::of(text))
+    }
+}
+
+impl fmt::Display for DeviceCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.gpu_type, self.count)?;
+        if self.slots > 1 { write!(f, "x{}", self.slots) } else { Ok(()) }
+    }
+}
+
+impl Devices {
+    /// Returns simulated devices with their slots.
+    pub fn imagined_slots(counts: &[DeviceCount], facts: &Facts) -> Self {
+        let devices: Vec<_> = counts.iter().map(|count| (count.gpu_type.clone(), count.count)).collect();
+        Self::imagined(&devices, facts).sliced(|gpu_type| slots_of(counts, |known| known == gpu_type))
+    }
+
+    /// Returns the first devices that match these counts, with their slots; `None` if there are too few.
+    pub fn chosen(&self, counts: &[DeviceCount]) -> Option<Self> {
+        let mut left: Vec<u32> = counts.iter().map(|count| count.count).collect();
+        let mut take = |device: &&Device| {
+            let is_such = |count: &DeviceCount| is_like(&count.gpu_type, &device.gpu_type);
+            let place = counts.iter().zip(&left).position(|(count, &left)| left > 0 && is_such(count));
+            place.inspect(|&place| left[place] -= 1).is_some()
+        };
+        let mut nodes = Vec::new();
+        for (node, devices) in &self.nodes {
+            let devices: Vec<Device> = devices.iter().filter(&mut take).cloned().collect();
+            if !devices.is_empty() {
+                nodes.push((node.clone(), devices));
+            }
+        }
+        let is_enough = left.iter().all(|&left| left == 0);
+        let sliced =
+            || Self::new(nodes).sliced(|gpu_type| slots_of(counts, |known| is_like(known, gpu_type)));
+        is_enough.then(sliced)
+    }
+
+    /// Returns the devices, each divided into slots.
+    #[must_use]
+    pub fn sliced(self, slots: impl Fn(&GpuType) -> u32) -> Self {
+        let (mut nodes, mut units) = (Vec::new(), BTreeMap::new());
+        for (node, devices) in self.nodes {
+            let mut all: Vec<Device> = Vec::new();
+            for (unit, device) in devices.into_iter().enumerate() {
+                let count = slots(&device.gpu_type).max(1);
+                let memory = device.memory.map(|memory| Bytes(memory.0 / u64::from(count)));
+                for _ in 0..count {
+                    if count > 1 {
+                        units.insert((node.name.clone(), all.len()), unit);
+                    }
+                    all.push(Device { memory, ..device.clone() });
+                }
+            }
+            nodes.push((node, all));
+        }
+        Self { units, ..Self::new(nodes) }
+    }
+
+    /// Returns whether devices are slots.
+    pub fn has_slots(&self) -> bool {
+        !self.units.is_empty()
+    }
+
+    /// Returns the other slots of a slot's GPU.
+    pub(super) fn others_of<'a>(&'a self, place: &'a DeviceIndex) -> impl Iterator<Item = &'a DeviceIndex> {
+        let unit = self.units.get(place);
+        let of_unit = move |(other, of): &(&DeviceIndex, &usize)| {
+            *other != place && other.0 == place.0 && Some(*of) == unit
+        };
+        self.units.iter().filter(of_unit).map(|(other, _)| other)
+    }
+
+    /// Returns the submissions on other slots of the same GPU.
+    pub(super) fn sharers<'a>(&'a self, place: &'a DeviceIndex) -> impl Iterator<Item = &'a SubmissionKey> {
+        let others: Vec<&DeviceIndex> = self.others_of(place).collect();
+        self.taken
+            .iter()
+            .filter(move |(_, lease)| lease.all().any(|taken| others.contains(&taken)))
+            .map(|(of, _)| of)
+    }
+
+    /// Returns whether a lease may get a slot: it has no other slot of the same GPU.
+    pub(super) fn may_have(&self, place: &DeviceIndex, lease: &Lease) -> bool {
+        self.others_of(place).all(|other| !lease.devices.contains(other))
+    }
+
+    /// Returns the number of slots of a lease's GPUs, if other jobs may have some of them.
+    pub(super) fn slots(&self, lease: &Lease) -> Option<usize> {
+        let others = lease.devices.iter().map(|place| self.others_of(place).count()).max()?;
+        (others > 0 && lease.beside.is_empty()).then_some(others + 1)
+    }
+
+    /// Returns the slots of a lease's GPUs that are not part of the lease.
+    pub(super) fn siblings(&self, lease: &Lease) -> Vec<DeviceIndex> {
+        lease.devices.iter().flat_map(|place| self.others_of(place)).cloned().collect()
+    }
+}
+
+fn slots_of(counts: &[DeviceCount], is_such: impl Fn(&GpuType) -> bool) -> u32 {
+    counts.iter().find(|count| is_such(&count.gpu_type)).map_or(1, |count| count.slots)
+}
+
+/// Returns whether the user's name for a type matches a detected type, as `h100` matches
+/// `nvidia_h100_80gb_hbm3`; a MIG slice never matches the name of a whole GPU.
+fn is_like(name: &GpuType, found: &GpuType) -> bool {
+    let recognised = |gpu_type: &GpuType| recognise(gpu_type.as_str());
+    name.as_str().eq_ignore_ascii_case(found.as_str())
+        || recognised(name).zip(recognised(found)).is_some_and(|(name, found)| name.may_be(&found))
+}
+
+/// The jobs that share GPUs, and those that failed because of the sharing.
+#[derive(Debug, Default)]
+pub(super) struct GpuSharing {
+    /// Submissions that have shared one of their GPUs with another.
+    met: BTreeSet<SubmissionKey>,
+    /// Output file of each running submission, and its length before the start.
+    outputs: BTreeMap<SubmissionKey, (PathBuf, u64)>,
+    /// Jobs that ran out of memory beside others.
+    alone: BTreeSet<JobName>,
+}
+
+impl GpuSharing {
+    /// Records that a submission starts on its devices.
+    pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
+        // An exclusive submission waits until the others have ended.
+        let shares = |lease: &&Lease| devices.has_slots() && lease.beside.is_empty();
+        let Some(lease) = devices.lease(of).filter(shares) else { return };
+        let others: Vec<SubmissionKey> =
+            lease.devices.iter().flat_map(|place| devices.sharers(place)).cloned().collect();
+        if !others.is_empty() {
+            self.met.extend(others);
+            self.met.insert(of.clone());
+        }
+        let length = output.metadata().map_or(0, |metadata| metadata.len());
+        self.outputs.insert(of.clone(), (output.to_owned(), length));
+    }
+
+    /// Returns whether a job gets GPUs exclusively.
+    pub(super) fn wants_alone(&self, job: &JobName) -> bool {
+        self.alone.contains(job)
+    }
+
+    /// Records that a submission has ended; returns whether it ran out of memory that others on its GPU may
+    /// have used.
+    pub(super) fn is_to_blame(&mut self, of: &SubmissionKey, end: &End) -> bool {
+        let (has_met, output) = (self.met.remove(of), self.outputs.remove(of));
+        let Some((path, from)) = output.filter(|_| has_met) else { return false };
+        let lacked = match end {
+            End::OutOfMemory | End::Failed { exit: 137, .. } | End::Failed { signal: 9, .. } => true,
+            End::Failed { .. } => tail(&path, from).is_ok_and(|text| tells_shortage(&text)),
+            _ => false,
+        };
+        lacked && self.alone.insert(of.job.clone())
+    }
+}
+
+/// Returns the end of the file's part after an offset.
+fn tail(path: &Path, from: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(from.max(length.saturating_sub(TAIL)).min(length)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn tells_shortage(text: &str) -> bool {
+    let text = text.to_lowercase();
+    SHORTAGES.iter().any(|shortage| text.contains(shortage))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hsched_model::{NodeName, PlacedRank, RankNeeds};
+
+    fn rank(name: &str) -> PlacedRank {
+        PlacedRank {
+            node: NodeName::new("box").expect("a name"),
+            gpu_type: GpuType::new(name).expect("a type"),
+            local_rank: 0,
+            batch: 1,
+            samples: 1,
+        }
+    }
+
+    fn key(job: &str) -> SubmissionKey {
+        SubmissionKey::new(JobName::new(job).expect("a name"), "r1")
+    }
+
+    fn facts() -> Facts {
+        Facts { host: "box".into(), ..Facts::default() }
+    }
+
+    fn devices(text: &str) -> Devices {
+        Devices::imagined_slots(&DeviceCount::parse(text).expect("a list"), &facts())
+    }
+
+    fn take(devices: &mut Devices, job: &str, alone: bool) -> Option<Vec<usize>> {
+        let lease = devices.find(&[rank("a100")], RankNeeds { cpus: 1, memory: 1 }, alone, |_, _| 0)?;
+        let places = lease.devices.iter().map(|(_, place)| *place).collect();
+        devices.take(&key(job), lease);
+        Some(places)
+    }
+
+    #[test]
+    fn lists_say_slots() {
+        let check = |text: &str, expected: &str| {
+            let read: Vec<String> =
+                DeviceCount::parse(text).expect(text).iter().map(ToString::to_string).collect();
+            assert_eq!(read.join(","), expected);
+        };
+        check("a100:4x3", "a100:4x3");
+        check("cpu:4,t4:1x2", "cpu:4,t4:1x2");
+        check("gtx:2", "gtx:2");
+        check("a100:1x1", "a100:1");
+        for wrong in ["a100:4x", "a100:4x0", "a100:4x65", "a100x3", "a100:x3", ""] {
+            assert!(DeviceCount::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// An H100 as NVML reports it.
+    fn h100(uuid: &str) -> crate::probe::GpuDevice {
+        crate::probe::GpuDevice {
+            name: "NVIDIA H100 80GB HBM3".into(),
+            uuid: uuid.into(),
+            address: "00000000:00:06.0".into(),
+            memory: Some(85_520_809_984),
+            ..crate::probe::GpuDevice::default()
+        }
+    }
+
+    #[test]
+    fn gpus_of_this_machine_are_chosen_by_their_short_names() {
+        let machine = Devices::found(&Facts { gpus: vec![h100("GPU-8c"), h100("GPU-a4")], ..facts() });
+        let chosen = |text: &str| {
+            let chosen = machine.chosen(&DeviceCount::parse(text).expect("a list"))?;
+            Some(chosen.nodes()[0].1.iter().map(|device| device.name.clone()).collect::<Vec<_>>())
+        };
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(chosen("h100:1"), names(&["GPU-8c"]));
+        assert_eq!(chosen("H100-80gb:2"), names(&["GPU-8c", "GPU-a4"]));
+        assert_eq!(chosen("nvidia_h100_80gb_hbm3:1x2"), names(&["GPU-8c", "GPU-8c"]));
+        assert_eq!(chosen("h100:3"), None);
+        assert_eq!(chosen("a100:1"), None);
+        assert_eq!(chosen("h100_1g.10gb:1"), None, "a slice is no whole GPU");
+    }
+
+    #[test]
+    fn runs_spread_over_gpus_before_they_share_one() {
+        let mut devices = devices("a100:2x3");
+        assert_eq!(devices.count(), 6);
+        let order: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|job| take(&mut devices, job, false)).into();
+        assert_eq!(order, [[0], [3], [1], [4], [2], [5]].map(|places| Some(places.to_vec())));
+        assert_eq!(take(&mut devices, "g", false), None);
+        for job in ["a", "c"] {
+            devices.give_back(&key(job));
+        }
+        let in_the_way = |devices: &Devices| {
+            devices.in_the_way(devices.lease(&key("g")).expect("a lease")).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(take(&mut devices, "g", true), Some(vec![0]));
+        assert_eq!(in_the_way(&devices), [key("e")], "another run is on either GPU");
+        assert_eq!(
+            take(&mut devices, "h", false),
+            None,
+            "all slots of that GPU are for the run that is to be alone"
+        );
+        devices.give_back(&key("e"));
+        assert_eq!(in_the_way(&devices), []);
+        assert_eq!(take(&mut devices, "h", false), None, "all slots of that GPU are its own");
+        let node = &devices.cluster().nodes[0];
+        assert_eq!((node.gpus[0].total, node.gpus[0].used), (6, 6));
+    }
+
+    #[test]
+    fn a_run_that_lacks_memory_beside_others_is_tried_alone_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = folder.path().join("a.out");
+        let failed = End::Failed { exit: 1, signal: 0 };
+        let begin = |sharing: &mut GpuSharing, devices: &mut Devices, job: &str, text: &str| {
+            take(devices, job, sharing.wants_alone(&key(job).job)).expect("a slot");
+            std::fs::write(&output, "CUDA out of memory, an hour ago\n").expect("a file");
+            sharing.begin(&key(job), &output, devices);
+            let before = "CUDA out of memory, an hour ago\n";
+            std::fs::write(&output, format!("{before}{text}")).expect("a file");
+        };
+        let (mut sharing, mut slots) = (GpuSharing::default(), devices("a100:1x2"));
+        begin(&mut sharing, &mut slots, "a", "torch.OutOfMemoryError: CUDA out of memory.\n");
+        assert!(!sharing.is_to_blame(&key("a"), &failed), "it had the GPU alone");
+        slots.give_back(&key("a"));
+        begin(&mut sharing, &mut slots, "b", "");
+        begin(&mut sharing, &mut slots, "a", "a mistake\n");
+        assert!(!sharing.is_to_blame(&key("a"), &failed), "it failed otherwise");
+        slots.give_back(&key("a"));
+        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
+        assert!(sharing.is_to_blame(&key("a"), &failed));
+        assert!(sharing.wants_alone(&key("a").job));
+        slots.give_back(&key("a"));
+        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
+        assert!(!sharing.is_to_blame(&key("b"), &End::Completed));
+        slots.give_back(&key("b"));
+        assert!(!sharing.is_to_blame(&key("a"), &failed), "alone it is the run's own fault");
+    }
+
+    #[test]
+    fn devices_at_hand_are_chosen_by_type() {
+        let found = Devices::imagined(&Devices::parse("nvidia_a100:2,tesla_t4:1").expect("a list"), &facts());
+        let chosen =
+            |text: &str| found.chosen(&DeviceCount::parse(text).expect("a list")).map(|some| some.count());
+        assert_eq!(
+            (chosen("a100:2x3"), chosen("a100:1x2,t4:1"), chosen("a100:3x2")),
+            (Some(6), Some(3), None)
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! The output for people and programs: tables, stories of turns and simulations.
+
+#![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
+
+mod simulate_stories;
+mod status_table;
+mod story_lines;
