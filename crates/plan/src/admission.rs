@@ -8,6 +8,7 @@ mod fit;
 use self::fit::{GpuNeeds, fits, is_of_blocks, usable_workers};
 use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
+use crate::replica::NodeShapes;
 use crate::throughput::UnusableType;
 use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
 
@@ -33,9 +34,9 @@ impl Admission {
     fn new(problem: &Problem) -> Self {
         let mut left_out = Vec::new();
         let mut candidates = Vec::new();
-        let offered = problem.offered();
+        let (offered, nodes) = (problem.offered(), NodeShapes::offered(problem));
         for (job, model) in problem.jobs.iter().enumerate() {
-            match alone(problem, model, &offered) {
+            match alone(problem, model, &offered, &nodes) {
                 Some(verdict) => left_out.push((job, verdict)),
                 None => candidates.push(job),
             }
@@ -170,7 +171,9 @@ fn waits(place: usize, job: &JobModel) -> Verdict {
 
 /// Returns why a job could not be placed even on its own; `None` if it could.
 pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
-    alone(problem, &problem.jobs[job], &problem.offered())?.reason().map(str::to_owned)
+    alone(problem, &problem.jobs[job], &problem.offered(), &NodeShapes::offered(problem))?
+        .reason()
+        .map(str::to_owned)
 }
 
 /// Advice for a job with an unknown speed.
@@ -178,7 +181,7 @@ const ADVICE: &str = ": add throughput to the job or run hsched probe; if its sp
 /// Advice if an unknown speed may be the reason.
 const SPEED: &str = "that throughput has one of these types";
 
-fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> {
+fn alone(problem: &Problem, job: &JobModel, offered: &[u32], nodes: &NodeShapes) -> Option<Verdict> {
     let name = |ty: usize| problem.labels[ty].as_str();
     let usable: Vec<usize> = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).collect();
     if problem.gpu_types.is_empty() {
@@ -217,7 +220,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
         whole.max(slice)
     };
     if let Some(replica) = &job.replica {
-        return alone_in_replicas(problem, job, replica, &usable);
+        return alone_in_replicas(problem, job, replica, &usable, nodes);
     }
     let least = u64::from(job.min_gpus);
     let needs = || {
@@ -247,9 +250,9 @@ fn alone_in_replicas(
     job: &JobModel,
     replica: &ReplicaModel,
     usable: &[usize],
+    nodes: &NodeShapes,
 ) -> Option<Verdict> {
     let least = u64::from(job.min_gpus);
-    let nodes = problem.nodes.iter().map(|node| node.gpus.as_slice());
     let most = job.most_replicas(nodes);
     let slices = usable.iter().any(|&ty| job.types[ty].is_some_and(|model| model.single_rank));
     let now: u64 = usable.iter().map(|&ty| u64::from(most[ty])).sum();

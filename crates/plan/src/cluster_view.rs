@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use crate::parts::{Part, Parts};
+use crate::replica::NodeShapes;
 use crate::throughput::ThroughputMatrix;
 use crate::{
     Changed, Host, JobModel, Objective, Problem, ProblemError, ReplicaModel, Room, Slot, TypeLimit,
@@ -24,20 +25,23 @@ pub struct ClusterView<'a> {
     pub rates: (BitRate, BitRate),
 }
 
-/// Returns a job with the maximum number of replicas on the cluster's nodes, regardless of their state and
-/// use.
-fn with_ceiling(mut job: JobModel, parts: &Parts, cluster: &Cluster) -> JobModel {
-    if job.replica.is_none() {
-        return job;
-    }
+/// Returns the shapes of all nodes of a cluster, regardless of their state and use.
+fn node_shapes(parts: &Parts, cluster: &Cluster) -> NodeShapes {
     let counts =
         |node: &Node| parts.counts(&node.name, node.gpus.iter().map(|stock| (&stock.gpu_type, stock.total)));
     let nodes: Vec<Vec<u32>> = cluster.nodes.iter().map(counts).collect();
-    let most = job.most_replicas(nodes.iter().map(Vec::as_slice));
+    NodeShapes::new(nodes.iter().map(Vec::as_slice))
+}
+
+/// Returns a job with the maximum number of replicas on a cluster's nodes.
+fn with_ceiling(mut job: JobModel, nodes: &NodeShapes) -> JobModel {
+    if job.replica.is_none() {
+        return job;
+    }
+    let most = job.most_replicas(nodes);
     let usable = most.iter().zip(&job.types).filter(|(_, model)| model.is_some());
     let ever = usable.map(|(&count, _)| u64::from(count)).sum();
-    let largest = |ty: usize| nodes.iter().map(|gpus| gpus[ty]).max().unwrap_or(0);
-    let largest = (0..job.types.len()).map(largest).collect();
+    let largest = nodes.largest(job.types.len());
     job.replica = job.replica.map(|replica| ReplicaModel { ever, largest, ..replica });
     job
 }
@@ -105,11 +109,12 @@ impl Problem {
         // GPUs held by others may be waited for.
         let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
         let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
+        let shapes = node_shapes(&parts, cluster);
         let model = |(index, job): (usize, &Job)| {
             let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
             let needs = access.needs(index);
             let model = JobModel::new(job, &parts, &refusal, &offered, speeds.row(index));
-            JobModel { needs, ..with_ceiling(model, &parts, cluster) }
+            JobModel { needs, ..with_ceiling(model, &shapes) }
         };
         Ok(Self {
             nodes,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::bound::Bound;
 use crate::pricing::{Pricer, Rings, StepTimes, Stock};
+use crate::replica::NodeShapes;
 use crate::solve::{Cut, Highest, highest_under};
 use crate::{Dues, Objective, Problem};
 use hsched_model::number::to_f64;
@@ -77,6 +78,7 @@ impl<'a> Dual<'a> {
         let rings = Rings::new(problem);
         let stock = Stock::new(problem, jobs);
         let gpus = problem.offered();
+        let shapes = NodeShapes::offered(problem);
         let dues = Dues::of(problem);
         // The capacity for replicas of the same sizes is computed once.
         let mut by_sizes: BTreeMap<(bool, &[u32]), ReplicaRings> = BTreeMap::new();
@@ -84,8 +86,7 @@ impl<'a> Dual<'a> {
             let model = &problem.jobs[job];
             let (rings, most) = match &model.replica {
                 Some(replica) if model.needs_blocks() || model.is_loose() => {
-                    let nodes = || problem.nodes.iter().map(|node| node.gpus.as_slice());
-                    let new = || (rings.of_replicas(model), model.most_replicas(nodes()));
+                    let new = || (rings.of_replicas(model), model.most_replicas(&shapes));
                     let (rings, most) =
                         by_sizes.entry((replica.same_node, &replica.sizes)).or_insert_with(new);
                     (&*rings, most.as_slice())

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::alternative::{one_node, one_type};
 use crate::explanation::ROUNDING;
 use crate::pricing::{Pricer, Rings};
+use crate::replica::NodeShapes;
 use crate::{
     Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Obstacle,
     Placement, PlacementLimit, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket,
@@ -220,7 +221,7 @@ impl JobSurroundings<'_> {
     /// Returns why no number of GPUs of a single type is legal.
     fn never(&self, ty: usize) -> Obstacle {
         self.cannot_use(ty).unwrap_or_else(|| {
-            let most = self.job.most_replicas(self.problem.nodes.iter().map(|node| node.gpus.as_slice()));
+            let most = self.job.most_replicas(&NodeShapes::offered(self.problem));
             let (offered, size) = (most[ty], self.job.size(ty));
             if offered == 0 {
                 return Obstacle::NoNode { size };

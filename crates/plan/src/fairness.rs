@@ -1,5 +1,6 @@
 //! Fairness: completion times relative to an equal share of the cluster (paper eq. 32 and 33).
 
+use crate::replica::NodeShapes;
 use crate::{JobModel, Problem};
 use hsched_model::number::to_f64;
 
@@ -8,6 +9,7 @@ pub(super) struct EqualShare<'a> {
     problem: &'a Problem,
     /// Offered GPUs, by type.
     offered: Vec<u32>,
+    nodes: NodeShapes,
     /// K, the number of offered GPUs.
     workers: f64,
     /// S, the number of jobs that share them.
@@ -55,7 +57,7 @@ impl<'a> EqualShare<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: usize) -> Self {
         let offered = problem.offered();
         let workers = f64::from(offered.iter().sum::<u32>());
-        Self { problem, offered, workers, jobs: to_f64(jobs) }
+        Self { problem, offered, nodes: NodeShapes::offered(problem), workers, jobs: to_f64(jobs) }
     }
 
     /// Returns ρ of a job on a type, as used by the paper's algorithms: for an affine record, the rate at the
@@ -101,7 +103,7 @@ impl<'a> EqualShare<'a> {
         if !model.needs_blocks() && !model.is_loose() {
             return None;
         }
-        let mut most = model.most_replicas(self.problem.nodes.iter().map(|node| node.gpus.as_slice()));
+        let mut most = model.most_replicas(&self.nodes);
         for (most, _) in most.iter_mut().zip(&model.types).filter(|(_, model)| model.is_none()) {
             *most = 0;
         }

@@ -3,7 +3,38 @@
 //! To a policy, a replica is a worker: bundles, limits, shares and rings count replicas. Only nodes count
 //! GPUs.
 
-use crate::{JobModel, Rank, Sharing, Slot};
+use std::collections::BTreeMap;
+
+use crate::{JobModel, Problem, Rank, Sharing, Slot};
+
+/// Nodes by their GPUs by type: each kind of node once, because a cluster has thousands of nodes of a few
+/// kinds.
+#[derive(Clone, Debug)]
+pub(super) struct NodeShapes(BTreeMap<Vec<u32>, u32>);
+
+impl NodeShapes {
+    /// Returns the shapes of nodes with these GPUs by type.
+    pub(super) fn new<'a>(nodes: impl Iterator<Item = &'a [u32]>) -> Self {
+        let mut shapes: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        for gpus in nodes {
+            match shapes.get_mut(gpus) {
+                Some(count) => *count += 1,
+                None => drop(shapes.insert(gpus.to_vec(), 1)),
+            }
+        }
+        Self(shapes)
+    }
+
+    /// Returns the shapes of a problem's nodes with their offered GPUs.
+    pub(super) fn offered(problem: &Problem) -> Self {
+        Self::new(problem.nodes.iter().map(|node| node.gpus.as_slice()))
+    }
+
+    /// Returns the largest number of GPUs on one node, by type.
+    pub(super) fn largest(&self, types: usize) -> Vec<u32> {
+        (0..types).map(|ty| self.0.keys().map(|gpus| gpus[ty]).max().unwrap_or(0)).collect()
+    }
+}
 
 /// The structure of a job's replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,13 +120,13 @@ impl JobModel {
         gpus.iter().enumerate().map(|(ty, &count)| count / self.size(ty)).collect()
     }
 
-    /// Returns the maximum number of replicas by type on nodes with these free GPUs, if the job is alone.
-    pub fn most_replicas<'a>(&self, nodes: impl Iterator<Item = &'a [u32]>) -> Vec<u32> {
+    /// Returns the maximum number of replicas by type on nodes with these free GPUs if the job is alone.
+    pub(super) fn most_replicas(&self, nodes: &NodeShapes) -> Vec<u32> {
         let mut most = vec![0; self.types.len()];
         let whole = self.needs_blocks();
-        for gpus in nodes {
+        for (gpus, number) in &nodes.0 {
             for (ty, (most, &count)) in most.iter_mut().zip(gpus).enumerate() {
-                *most += if whole { count / self.size(ty) } else { count };
+                *most += number * if whole { count / self.size(ty) } else { count };
             }
         }
         if whole { most } else { self.replicas_in(&most) }

@@ -21,6 +21,13 @@ pub(super) struct RingPlacement {
     pub cost: f64,
 }
 
+impl RingPlacement {
+    /// Returns the placement of a job without GPUs.
+    pub(super) fn nowhere(types: usize) -> Self {
+        Self { gpus: vec![0; types], node: None, blocks: Vec::new(), cost: 0.0 }
+    }
+}
+
 /// Remaining GPUs.
 #[derive(Clone, Debug)]
 pub(super) struct Layout<'a> {
@@ -54,6 +61,11 @@ impl<'a> Layout<'a> {
             layout.alike.entry(layout.kind(node)).or_default().insert(node);
         }
         layout
+    }
+
+    /// Returns the GPUs of each node that no ring inside a node and no replica that needs several GPUs takes.
+    pub(super) fn nodes(&self) -> &[Vec<u32>] {
+        &self.nodes
     }
 
     fn kind(&self, node: usize) -> NodeKind {

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use crate::bound::Bound;
 use crate::dual::Dual;
 use crate::optimal::exact::prove;
-use crate::optimal::many::{self, BalancedPrices, JobKinds};
+use crate::optimal::many::{self, BalancedPrices, ClimbPeak, JobKinds};
 use crate::optimal::memory::{LastPrices, NAME};
 use crate::optimal::primal::Primal;
 use crate::pricing::StepTimes;
@@ -78,6 +78,16 @@ const PRICES: f64 = 1e-7;
 /// From this number of jobs, prices are optimised over lists of bundles; and their sufficient accuracy there.
 const MANY: usize = 400;
 const MANY_PRICES: f64 = 2e-6;
+
+/// The same accuracy where rules for replicas on nodes have prices, too: these are far more.
+const REPLICA_PRICES: f64 = 5e-5;
+
+/// Maximum number of times that rules for replicas, and for their rings, are added.
+const REPLICA_RULE_ROUNDS: u32 = 4;
+const RING_RULE_ROUNDS: u32 = 2;
+
+/// Relative rounding error of sums over all nodes.
+const ROUNDING: f64 = 1e-13;
 
 /// Sufficient relative gap of a plan for very many jobs.
 const MANY_GAP: f64 = 2e-5;
@@ -202,27 +212,78 @@ fn of_many(problem: &Problem, jobs: &[usize], search: Search<'_>) -> Option<Opti
     let mut dual = Dual::unpriced(problem, jobs, kept);
     let mut kinds = JobKinds::new(problem, &dual, jobs)?;
     let first = first.map_or_else(|| dual.first_prices(), |earlier| dual.prices_of(earlier));
-    let BalancedPrices { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
-    dual.prices.clone_from(&prices);
-    let mut bound = dual.proves(lower + dual.stock.surplus(&prices));
-    for _ in 0..MOST_RULES {
-        let broken = many::broken(problem, &kinds, &mix);
-        if broken.is_empty() || stop() {
-            break;
-        }
-        prices.extend(broken.iter().map(|_| 0.0));
-        kinds.obey(broken);
-        let cleared = many::clear(&mut kinds, &prices, MANY_PRICES, stop)?;
-        bound.lower = bound.lower.max(cleared.lower);
-        (prices, mix) = (cleared.prices, cleared.mix);
-    }
-    let mut chosen = many::round(&kinds, &mix, &prices);
+    let (cleared, bound) = if dual.stock.has_blocks() {
+        clear_replicas(problem, &mut dual, &mut kinds, &first, stop)?
+    } else {
+        clear_gpus(problem, &mut dual, &mut kinds, &first, stop)?
+    };
+    let prices = cleared.prices;
+    let mut chosen = many::round(&kinds, &cleared.mix, &prices);
     many::switch(&mut kinds, &mut chosen, &prices, stop);
     let mut placed = many::on_nodes(problem, &kinds, &chosen, &dual, &prices)?;
     placed.exchange(bound.lower * (1.0 + MANY_GAP), problem.seed, stop);
     let slots = placed.layout.slots(&placed.places);
     value(problem, jobs, &slots)?;
     Some(OptimalPlan { slots, bound })
+}
+
+/// Returns prices of single GPUs and of rules for rings, with the bound that they prove.
+fn clear_gpus<'a>(
+    problem: &'a Problem,
+    dual: &mut Dual<'a>,
+    kinds: &mut JobKinds<'a>,
+    first: &[f64],
+    stop: &dyn Fn() -> bool,
+) -> Option<(BalancedPrices, Bound)> {
+    let mut best = many::clear(kinds, first, MANY_PRICES, stop)?;
+    dual.prices.clone_from(&best.prices);
+    let mut bound = dual.proves(best.lower);
+    for _ in 0..MOST_RULES {
+        let broken = many::broken(problem, kinds, &best.mix);
+        if broken.is_empty() || stop() {
+            break;
+        }
+        best.prices.extend(broken.iter().map(|_| 0.0));
+        kinds.obey(broken);
+        best = many::clear(kinds, &best.prices, MANY_PRICES, stop)?;
+        bound.lower = bound.lower.max(best.lower);
+    }
+    Some((best, bound))
+}
+
+/// Returns prices if there are replicas that need several GPUs of one node, with the bound that they prove.
+///
+/// Rules for replicas alone come first, because they become the certificate's prices of replicas; then those
+/// for rings.
+fn clear_replicas<'a>(
+    problem: &'a Problem,
+    dual: &mut Dual<'a>,
+    kinds: &mut JobKinds<'a>,
+    first: &[f64],
+    stop: &dyn Fn() -> bool,
+) -> Option<(BalancedPrices, Bound)> {
+    let types = problem.gpu_types.len();
+    let mut climb = ClimbPeak::new(&first[..types]);
+    let find = |by_replica: bool| {
+        move |kinds: &JobKinds<'_>, mix: &many::Mix| many::most_broken(problem, kinds, mix, by_replica)
+    };
+    climb.add_rules(kinds, &find(true), REPLICA_RULE_ROUNDS, stop);
+    let tolerance = if kinds.capacity.len() > types { REPLICA_PRICES } else { MANY_PRICES };
+    let best = climb.clear(kinds, tolerance, stop)?;
+    dual.prices = best.prices[..types].to_vec();
+    let slot_price = |ty: usize, size: u32| kinds.catalogue.slot_price(&best.prices, ty, size);
+    let rent: f64 = best.prices.iter().zip(&kinds.capacity).map(|(price, count)| price * count).sum();
+    let surplus = rent * (1.0 - ROUNDING) - dual.stock.held_worth(slot_price);
+    let mut bound = dual.proves(best.lower + surplus.max(0.0));
+    bound.replica_prices = dual.stock.by_size(|ty, size| slot_price(ty, size) * dual.total_weight);
+    let known = kinds.capacity.len();
+    climb.add_rules(kinds, &find(false), RING_RULE_ROUNDS, stop);
+    if kinds.capacity.len() == known {
+        return Some((best, bound));
+    }
+    let best = climb.clear(kinds, REPLICA_PRICES, stop)?;
+    bound.lower = bound.lower.max(best.lower);
+    Some((best, bound))
 }
 
 /// Strengthens a bound with late jobs: their number is an integer, and the completion times have a separate

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::pricing::across::Across;
 use crate::pricing::across::PATIENCE;
 use crate::pricing::{Rings, StepTimes};
+use crate::replica::NodeShapes;
 use crate::{Due, JobModel, Problem, cost};
 
 /// A bundle, and the job's completion time in seconds plus the cost of being late.
@@ -78,8 +79,8 @@ impl<'a> Pricer<'a> {
     /// Returns the pricer of a job that may have all offered GPUs; `rings` are those of single GPUs.
     pub(crate) fn alone(problem: &Problem, rings: &Rings, job: &'a JobModel) -> Self {
         if job.has_several_gpus() {
-            let nodes = problem.nodes.iter().map(|node| node.gpus.as_slice());
-            return Self::new(job, &rings.of_replicas(job), &job.most_replicas(nodes), None);
+            let most = job.most_replicas(&NodeShapes::offered(problem));
+            return Self::new(job, &rings.of_replicas(job), &most, None);
         }
         Self::new(job, rings, &problem.offered(), None)
     }

@@ -117,14 +117,7 @@ impl Stock {
         for (ty, nodes) in self.nodes.iter().enumerate() {
             let sizes = self.in_use[ty].iter().map(|&size| (size, self.of_size(prices, ty, size, size)));
             let sizes: Vec<(u32, f64)> = sizes.collect();
-            let most = nodes.keys().copied().max().unwrap_or(0) as usize;
-            // The highest value that a node with each number of GPUs can hold.
-            let mut worth = vec![0.0_f64; most + 1];
-            for gpus in 1..=most {
-                let fits = sizes.iter().filter(|(size, _)| *size as usize <= gpus);
-                let with = fits.map(|&(size, price)| worth[gpus - size as usize] + price);
-                worth[gpus] = with.fold(worth[gpus - 1], f64::max);
-            }
+            let worth = most_worth(&sizes, nodes.keys().copied().max().unwrap_or(0));
             for (&gpus, &count) in nodes {
                 let mut rent = f64::from(gpus) * prices[ty];
                 for (&(other, part), price) in self.sizes.iter().zip(&prices[self.types..]) {
@@ -138,12 +131,43 @@ impl Stock {
         surplus.max(0.0)
     }
 
-    /// Returns the prices of replicas by type and size; empty where all replicas are single GPUs.
-    pub(crate) fn replica_prices(&self, prices: &[f64]) -> Vec<BTreeMap<u32, f64>> {
+    /// Returns whether a job has replicas that need several GPUs of one node.
+    pub(crate) fn has_blocks(&self) -> bool {
+        !self.in_use.is_empty()
+    }
+
+    /// Returns the highest value that all nodes can hold at these prices of replicas by type and size.
+    pub(crate) fn held_worth(&self, price: impl Fn(usize, u32) -> f64) -> f64 {
+        let of_type = |(ty, nodes): (usize, &BTreeMap<u32, u32>)| {
+            let sizes: Vec<(u32, f64)> =
+                self.in_use[ty].iter().map(|&size| (size, price(ty, size))).collect();
+            let worth = most_worth(&sizes, nodes.keys().copied().max().unwrap_or(0));
+            nodes.iter().map(|(&gpus, &count)| f64::from(count) * worth[gpus as usize]).sum::<f64>()
+        };
+        self.nodes.iter().enumerate().map(of_type).sum()
+    }
+
+    /// Returns the values of `price` by type and size; empty where all replicas are single GPUs.
+    pub(crate) fn by_size(&self, price: impl Fn(usize, u32) -> f64) -> Vec<BTreeMap<u32, f64>> {
         let of_type = |(ty, sizes): (usize, &BTreeSet<u32>)| {
-            let sizes = sizes.iter().filter(|&&size| size > 1);
-            sizes.map(|&size| (size, self.of_size(prices, ty, size, size))).collect()
+            sizes.iter().filter(|&&size| size > 1).map(|&size| (size, price(ty, size))).collect()
         };
         self.in_use.iter().enumerate().map(of_type).collect()
     }
+
+    /// Returns the prices of replicas by type and size; empty where all replicas are single GPUs.
+    pub(crate) fn replica_prices(&self, prices: &[f64]) -> Vec<BTreeMap<u32, f64>> {
+        self.by_size(|ty, size| self.of_size(prices, ty, size, size))
+    }
+}
+
+/// Returns the highest value that a node with each number of GPUs can hold at these prices by size.
+fn most_worth(prices: &[(u32, f64)], most: u32) -> Vec<f64> {
+    let mut worth = vec![0.0_f64; most as usize + 1];
+    for gpus in 1..worth.len() {
+        let fits = prices.iter().filter(|(size, _)| *size as usize <= gpus);
+        let with = fits.map(|&(size, price)| worth[gpus - size as usize] + price);
+        worth[gpus] = with.fold(worth[gpus - 1], f64::max);
+    }
+    worth
 }

@@ -36,11 +36,11 @@ pub(super) struct RatedBundles {
 }
 
 impl<'a> Catalogue<'a> {
-    pub(super) fn new(problem: &Problem, rules: Vec<NodeRule>) -> Self {
+    pub(super) fn new(problem: &Problem) -> Self {
         Self {
             rings: Rings::new(problem),
             types: problem.gpu_types.len(),
-            rules,
+            rules: Vec::new(),
             shapes: Vec::new(),
             counts: Vec::new(),
             shape_of: Vec::new(),
@@ -120,6 +120,13 @@ impl<'a> Catalogue<'a> {
             (f64::from(job.size(ty)) * price + rules.sum::<f64>()) / unit
         };
         gpus.iter().enumerate().map(price).collect()
+    }
+
+    /// Returns the price of a replica that needs this many GPUs of a type on one node.
+    pub(crate) fn slot_price(&self, prices: &[f64], gpu_type: usize, size: u32) -> f64 {
+        let (gpus, extra) = prices.split_at(self.types);
+        let rules = self.rules.iter().zip(extra).map(|(rule, &price)| rule.price(gpu_type, size, price));
+        f64::from(size) * gpus[gpu_type] + rules.sum::<f64>()
     }
 
     /// Computes the rents of all bundles at these prices.

@@ -55,10 +55,7 @@ impl<'a> JobKinds<'a> {
     pub(crate) fn new(problem: &'a Problem, dual: &Dual<'a>, jobs: &[usize]) -> Option<Self> {
         let (mut lists, mut kinds) = (Vec::new(), Vec::<JobKind>::new());
         let (mut list_by_key, mut kind_by_key) = (BTreeMap::new(), BTreeMap::new());
-        let offered = problem.offered();
-        let parts = dual.stock.sizes.iter().zip(&dual.stock.offered[offered.len()..]);
-        let rules = parts.map(|(&(ty, part), &most)| NodeRule::of_part(ty, part, most)).collect();
-        let mut catalogue = Catalogue::new(problem, rules);
+        let mut catalogue = Catalogue::new(problem);
         for (place, &job) in jobs.iter().enumerate() {
             let model = &problem.jobs[job];
             let pricer = &dual.pricers[place];
@@ -79,7 +76,7 @@ impl<'a> JobKinds<'a> {
         if lists.iter().any(|list: &Choices<'_>| list.costs.is_empty()) {
             return None;
         }
-        let capacity = dual.stock.offered.iter().map(|&count| f64::from(count)).collect();
+        let capacity = problem.offered().into_iter().map(f64::from).collect();
         Some(Self { lists, all: kinds, capacity, catalogue })
     }
 

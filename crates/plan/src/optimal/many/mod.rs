@@ -7,6 +7,7 @@
 
 mod catalogue;
 mod kinds;
+mod leaving;
 mod nodes;
 mod prices;
 mod rounding;
@@ -15,7 +16,7 @@ mod switching;
 
 pub(super) use self::kinds::JobKinds;
 pub(super) use self::nodes::on_nodes;
-pub(super) use self::prices::{BalancedPrices, clear};
+pub(super) use self::prices::{BalancedPrices, ClimbPeak, Mix, clear};
 pub(super) use self::rounding::round;
-pub(super) use self::rules::{NodeRule, broken};
+pub(super) use self::rules::{NodeRule, broken, most_broken};
 pub(super) use self::switching::switch;

@@ -22,9 +22,9 @@ pub(crate) struct OnNodes<'a, 'b> {
     pub places: Vec<RingPlacement>,
     /// Kind by job.
     kind_of: Vec<usize>,
-    pricers: &'b [Pricer<'a>],
+    pub(super) pricers: &'b [Pricer<'a>],
     weights: &'b [f64],
-    prices: &'b [f64],
+    pub(super) prices: &'b [f64],
     /// By list: bundle indices, the fastest first.
     fastest: Vec<Vec<u32>>,
     /// By kind: indices of the bundles with the lowest cost at the market's prices; empty until computed.
@@ -38,6 +38,11 @@ const NEAR: usize = 96;
 
 /// Number of unsuccessful exchanges per job after which exchanges end.
 const VAIN: usize = 400;
+
+/// The same number as [`VAIN`] if there are replicas of several GPUs, which leave larger gaps that exchanges
+/// cannot close; an exchange that gains less than this fraction of all costs also counts as unsuccessful.
+const VAIN_OF_REPLICAS: usize = 2;
+const LEAST_GAIN: f64 = 1e-6;
 
 /// Number of exchanges between two calls of `stop`.
 const STRIDE: usize = 16;
@@ -60,12 +65,10 @@ pub(crate) fn on_nodes<'a, 'b>(
             (bundle_of[job], kind_of[job]) = (bundle, number);
         }
     }
-    let gpus = vec![0; problem.gpu_types.len()];
-    let nowhere = RingPlacement { gpus, node: None, blocks: Vec::new(), cost: 0.0 };
     let mut all = OnNodes {
         kinds,
         layout: Layout::new(problem),
-        places: vec![nowhere; weights.len()],
+        places: vec![RingPlacement::nowhere(problem.gpu_types.len()); weights.len()],
         kind_of,
         pricers: &dual.pricers,
         weights,
@@ -77,28 +80,23 @@ pub(crate) fn on_nodes<'a, 'b>(
     let bundle = |job: usize| all.list(job).bundles[bundle_of[job]];
     let is_inside = |job: usize| kinds.catalogue.is_inside(bundle(job));
     let size = |job: usize| all.pricers[job].gpus(kinds.catalogue.counts(bundle(job))).iter().sum::<u32>();
-    // Rings inside nodes come first, then single-node replicas, then bundles that any GPUs can form.
-    let class = |job: usize| match (is_inside(job), largest_block(all.pricers[job].job)) {
-        (true, _) => (0, 0),
-        (false, 0) => (2, 0),
-        (false, block) => (1, u32::MAX - block),
-    };
+    // Bundles that need the most GPUs on one node come first; those that any GPUs can form come last.
+    let block: Vec<u32> = (0..weights.len())
+        .map(|job| if is_inside(job) { size(job) } else { largest_block(all.pricers[job].job) })
+        .collect();
     let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|&job| (class(job), Reverse(size(job)), job));
-    let mut stuck = Vec::new();
-    for job in order {
-        match all.place(job, bundle_of[job]) {
-            Some(place) => all.put(job, place),
+    order.sort_by_key(|&job| (Reverse(block[job]), Reverse(size(job)), job));
+    let whole = order.partition_point(|&job| block[job] > 0);
+    for jobs in [&order[..whole], &order[whole..]] {
+        let mut stuck = Vec::new();
+        for &job in jobs {
             // The bundles left at the end would be far worse.
-            None => match all.best_place(job, Some(prices)) {
+            match all.place(job, bundle_of[job]).or_else(|| all.best_place(job, Some(prices))) {
                 Some(place) => all.put(job, place),
                 None => stuck.push(job),
-            },
+            }
         }
-    }
-    for job in stuck {
-        let place = all.best_place(job, Some(prices))?;
-        all.put(job, place);
+        all.make_room(stuck)?;
     }
     Some(all)
 }
@@ -120,7 +118,7 @@ impl<'a> OnNodes<'a, '_> {
         self.kinds.all[self.kind_of[job]].scale
     }
 
-    fn put(&mut self, job: usize, place: RingPlacement) {
+    pub(super) fn put(&mut self, job: usize, place: RingPlacement) {
         self.layout.take(&place);
         self.places[job] = place;
     }
@@ -140,7 +138,7 @@ impl<'a> OnNodes<'a, '_> {
 
     /// Returns a job's best placement at these prices, or the fastest one if GPUs are free of charge; `None`
     /// if none of its bundles fits.
-    fn best_place(&mut self, job: usize, prices: Option<&[f64]>) -> Option<RingPlacement> {
+    pub(super) fn best_place(&mut self, job: usize, prices: Option<&[f64]>) -> Option<RingPlacement> {
         let kind = self.kind_of[job];
         let Some(prices) = prices else {
             let mut order = self.fastest[self.kinds.all[kind].list].iter();
@@ -220,8 +218,10 @@ impl<'a> OnNodes<'a, '_> {
             value += self.renew(&[(job, None)]);
         }
         let any = |random: &mut Pcg64| to_usize(random.random::<f64>() * to_f64(jobs)).min(jobs - 1);
+        let has_replicas = self.pricers.iter().any(|pricer| pricer.job.has_several_gpus());
+        let (most_vain, least) = if has_replicas { (VAIN_OF_REPLICAS, LEAST_GAIN) } else { (VAIN, 0.0) };
         let (mut vain, mut tries) = (0, 0_usize);
-        while value > enough && vain < VAIN * jobs && jobs > 1 {
+        while value > enough && vain < most_vain * jobs && jobs > 1 {
             tries += 1;
             if tries.is_multiple_of(STRIDE) && stop() {
                 return;
@@ -234,7 +234,7 @@ impl<'a> OnNodes<'a, '_> {
                 self.prices.iter().map(|price| price * (0.5 + 1.2 * random.random::<f64>())).collect();
             let change = self.renew(&[(a, Some(&about)), (b, None)]);
             value += change;
-            vain = if change < 0.0 { 0 } else { vain + 1 };
+            vain = if change < -least * value { 0 } else { vain + 1 };
         }
     }
 
@@ -269,7 +269,7 @@ impl<'a> OnNodes<'a, '_> {
 }
 
 /// Returns the largest number of GPUs that a job's replica needs on one node, 0 if any nodes suffice.
-fn largest_block(job: &JobModel) -> u32 {
+pub(super) fn largest_block(job: &JobModel) -> u32 {
     let sizes = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).map(|ty| job.size(ty));
     if job.needs_blocks() { sizes.max().unwrap_or(0) } else { 0 }
 }

@@ -1,7 +1,7 @@
 //! The prices with the highest proven bound: cutting planes over the lists, which grow when a kind of job
 //! finds a cheaper bundle.
 
-use crate::optimal::many::JobKinds;
+use crate::optimal::many::{JobKinds, NodeRule};
 use crate::solve::{Cut, highest_under};
 use hsched_model::number::to_f64;
 
@@ -11,8 +11,11 @@ pub(crate) struct BalancedPrices {
     /// The lower bound for all plans.
     pub lower: f64,
     /// The mix of choices that balances these prices: a weight, and each kind's bundle.
-    pub mix: Vec<(f64, Vec<u32>)>,
+    pub mix: Mix,
 }
+
+/// Choices with their weights.
+pub(crate) type Mix = Vec<(f64, Vec<u32>)>;
 
 /// A choice for all kinds, whose value is a linear function of the prices.
 struct Plane {
@@ -21,13 +24,15 @@ struct Plane {
 }
 
 /// The maximum of the bound over the lists.
-struct ClimbPeak {
+pub(crate) struct ClimbPeak {
     prices: Vec<f64>,
     value: f64,
     planes: Vec<Plane>,
     mix: Vec<f64>,
     /// Upper limit of the bound provable with these lists.
     promised: f64,
+    /// Maximum number of planes in a rise.
+    most_climbs: u32,
 }
 
 /// Maximum number of rounds in which kinds search, and of planes for each.
@@ -47,6 +52,11 @@ const LEAST_WIDTH: f64 = 0.05;
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
+/// The same number of planes while rules for nodes are added and afterwards, and the accuracy of the prices for
+/// which violated rules are searched.
+const RULE_CLIMBS: u32 = 40;
+const ROUGH_RULES: f64 = 5e-4;
+
 /// Accuracy of the kinds' choices, at first and at the end.
 const ROUGH: f64 = 1e-3;
 const EXACT: f64 = 1e-7;
@@ -59,38 +69,7 @@ pub(crate) fn clear(
     tolerance: f64,
     stop: &dyn Fn() -> bool,
 ) -> Option<BalancedPrices> {
-    let mut climb = ClimbPeak {
-        prices: first.to_vec(),
-        value: f64::NEG_INFINITY,
-        planes: Vec::new(),
-        mix: Vec::new(),
-        promised: f64::INFINITY,
-    };
-    let mut best: Option<(Answers, Vec<f64>)> = None;
-    let mut exactness = ROUGH;
-    for round in 0..ROUNDS {
-        let slack = (0.1 * exactness).max(0.2 * tolerance);
-        climb.start(kinds);
-        climb.rise(kinds, slack, stop);
-        let is_first = best.is_none();
-        let patience = HASTY << (2 * round).min(PATIENT);
-        let effort = (0.1 * exactness, patience);
-        let Some(answers) = ask(kinds, &climb.prices, effort, is_first, stop) else { break };
-        let promised = climb.value.max(climb.promised);
-        if best.as_ref().is_none_or(|(known, _)| answers.floor > known.floor) {
-            best = Some((answers, climb.prices.clone()));
-        }
-        let known = best.as_ref().map_or(f64::NEG_INFINITY, |(known, _)| known.value);
-        let gap = gap_below(promised, known);
-        if gap <= tolerance && exactness <= 10.0 * EXACT {
-            break;
-        }
-        exactness = gap.clamp(10.0 * EXACT, exactness);
-    }
-    let (answers, prices) = best?;
-    let mix = climb.mix.iter().zip(climb.planes).filter(|(weight, _)| **weight > 0.0);
-    let mix = mix.map(|(weight, plane)| (*weight, plane.choice)).collect();
-    Some(BalancedPrices { prices, lower: answers.floor, mix })
+    ClimbPeak::new(first).clear(kinds, tolerance, stop)
 }
 
 /// Returns the relative gap between the known and the promised bound; infinite if no bound is promised (as
@@ -144,6 +123,95 @@ fn ask(
 }
 
 impl ClimbPeak {
+    /// Returns the start of a search at these prices.
+    pub(crate) fn new(first: &[f64]) -> Self {
+        Self {
+            prices: first.to_vec(),
+            value: f64::NEG_INFINITY,
+            planes: Vec::new(),
+            mix: Vec::new(),
+            promised: f64::INFINITY,
+            most_climbs: CLIMBS,
+        }
+    }
+
+    /// Returns prices like [`clear`], from the planes so far.
+    pub(crate) fn clear(
+        &mut self,
+        kinds: &mut JobKinds<'_>,
+        tolerance: f64,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<BalancedPrices> {
+        let mut best: Option<(Answers, Vec<f64>)> = None;
+        let mut exactness = ROUGH;
+        for round in 0..ROUNDS {
+            let slack = (0.1 * exactness).max(0.2 * tolerance);
+            self.start(kinds);
+            self.rise(kinds, slack, stop);
+            let is_first = best.is_none();
+            let patience = HASTY << (2 * round).min(PATIENT);
+            let effort = (0.1 * exactness, patience);
+            let Some(answers) = ask(kinds, &self.prices, effort, is_first, stop) else { break };
+            let promised = self.value.max(self.promised);
+            if best.as_ref().is_none_or(|(known, _)| answers.floor > known.floor) {
+                best = Some((answers, self.prices.clone()));
+            }
+            let known = best.as_ref().map_or(f64::NEG_INFINITY, |(known, _)| known.value);
+            let gap = gap_below(promised, known);
+            if gap <= tolerance && exactness <= (10.0 * EXACT).max(0.5 * tolerance) {
+                break;
+            }
+            exactness = gap.clamp(10.0 * EXACT, exactness);
+        }
+        let (answers, prices) = best?;
+        Some(BalancedPrices { prices, lower: answers.floor, mix: self.mix() })
+    }
+
+    /// Adds the rules that `find` says the mix at roughly the best prices violates, up to this number of times.
+    pub(crate) fn add_rules(
+        &mut self,
+        kinds: &mut JobKinds<'_>,
+        find: &dyn Fn(&JobKinds<'_>, &Mix) -> Vec<NodeRule>,
+        rounds: u32,
+        stop: &dyn Fn() -> bool,
+    ) {
+        for _ in 0..rounds {
+            self.start(kinds);
+            self.rise(kinds, ROUGH_RULES, stop);
+            let broken = find(kinds, &self.mix());
+            if broken.is_empty() || stop() {
+                return;
+            }
+            self.obey(kinds, broken);
+        }
+    }
+
+    /// Extends the prices and planes by rules, which have no price yet.
+    fn obey(&mut self, kinds: &mut JobKinds<'_>, rules: Vec<NodeRule>) {
+        self.most_climbs = RULE_CLIMBS;
+        let (known, more) = (self.prices.len(), rules.len());
+        kinds.obey(rules);
+        self.prices.resize(known + more, 0.0);
+        for plane in &mut self.planes {
+            plane.cut.at.resize(known + more, 0.0);
+            plane.cut.slope.extend(kinds.capacity[known..].iter().map(|count| -count));
+            for (kind, &bundle) in kinds.all.iter().zip(&plane.choice) {
+                let uses = &kinds.uses(kind, bundle as usize)[known..];
+                let count = to_f64(kind.jobs.len());
+                plane.cut.slope[known..]
+                    .iter_mut()
+                    .zip(uses)
+                    .for_each(|(slope, use_)| *slope += count * use_);
+            }
+        }
+    }
+
+    /// Returns the mix of choices that balances the prices.
+    fn mix(&self) -> Mix {
+        let mix = self.mix.iter().zip(&self.planes).filter(|(weight, _)| **weight > 0.0);
+        mix.map(|(weight, plane)| (*weight, plane.choice.clone())).collect()
+    }
+
     /// Restarts from the present prices with lists that may have grown.
     fn start(&mut self, kinds: &mut JobKinds<'_>) {
         let plane = answer(kinds, &self.prices);
@@ -158,7 +226,7 @@ impl ClimbPeak {
         // If all GPUs are free of charge, node capacity may still have a price.
         let mean = self.value.abs() / kinds.capacity.iter().sum::<f64>();
         let floor = self.prices.iter().copied().fold(mean, f64::max) * LEAST_WIDTH;
-        for climb in 0..CLIMBS {
+        for climb in 0..self.most_climbs {
             if climb > LEAST_CLIMBS && stop() {
                 return;
             }

@@ -20,6 +20,11 @@ pub(crate) struct NodeRule {
 /// A rule counts as violated if the mix exceeds its capacity by this fraction.
 const BROKEN: f64 = 1e-6;
 
+/// The same fraction during a search, when the mix is not exact, and the maximum number of rules that are
+/// added for a type at once.
+const BROKEN_ROUGHLY: f64 = 1e-3;
+const MOST_OF_TYPE: usize = 2;
+
 /// Nodes with more GPUs of a type have no rules, because they are rarely hard to fill.
 const LARGEST: u32 = 64;
 
@@ -37,14 +42,14 @@ impl NodeRule {
         }
     }
 
-    /// Returns the rule that a node holds at most `most` replicas whose size is a multiple of `part`.
-    pub(crate) fn of_part(gpu_type: usize, part: u32, most: u32) -> Self {
-        let worth = (0..=LARGEST.max(part)).map(|gpus| f64::from(gpus / part)).collect();
-        Self { gpu_type, worth, by_replica: true, capacity: f64::from(most) }
+    /// Returns the rule's price of a replica of this many GPUs of a type, at this price of the rule.
+    pub(crate) fn price(&self, gpu_type: usize, size: u32, price: f64) -> f64 {
+        let worth = self.worth.get(size as usize).copied().unwrap_or(0.0);
+        if gpu_type == self.gpu_type { price * worth } else { 0.0 }
     }
 
     /// Returns the rule with these counts for nodes with this many GPUs of a type.
-    fn new(gpu_type: usize, worth: Vec<f64>, nodes: &[u32]) -> Self {
+    fn new(gpu_type: usize, worth: Vec<f64>, nodes: &[u32], by_replica: bool) -> Self {
         // The maximum total on a node of each size.
         let mut most = vec![0.0_f64; worth.len()];
         for size in 1..most.len() {
@@ -52,16 +57,44 @@ impl NodeRule {
             most[size] = (1..=size).map(hold).fold(most[size - 1], f64::max);
         }
         let capacity = nodes.iter().map(|&size| most[size as usize]).sum();
-        Self { gpu_type, worth, by_replica: false, capacity }
+        Self { gpu_type, worth, by_replica, capacity }
     }
 }
 
-/// Returns the rules that a mix of choices violates.
+/// Returns the rules for rings that a mix of choices violates.
 pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)]) -> Vec<NodeRule> {
+    let rules = violated(problem, kinds, mix, false, BROKEN);
+    rules.into_iter().flatten().map(|(_, rule)| rule).collect()
+}
+
+/// Returns the rules that a mix of choices violates most, a few for each type: for rings, or for replicas
+/// alone.
+pub(crate) fn most_broken(
+    problem: &Problem,
+    kinds: &JobKinds<'_>,
+    mix: &[(f64, Vec<u32>)],
+    by_replica: bool,
+) -> Vec<NodeRule> {
+    let mut rules = violated(problem, kinds, mix, by_replica, BROKEN_ROUGHLY);
+    for of_type in &mut rules {
+        of_type.sort_by(|a, b| b.0.total_cmp(&a.0));
+        of_type.truncate(MOST_OF_TYPE);
+    }
+    rules.into_iter().flatten().map(|(_, rule)| rule).collect()
+}
+
+/// Returns the rules that a mix of choices violates, by type, each with the excess relative to its capacity.
+fn violated(
+    problem: &Problem,
+    kinds: &JobKinds<'_>,
+    mix: &[(f64, Vec<u32>)],
+    by_replica: bool,
+    least: f64,
+) -> Vec<Vec<(f64, NodeRule)>> {
     let types = problem.gpu_types.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
-    let mut broken = Vec::new();
-    for gpu_type in 0..types {
+    let mut broken = vec![Vec::new(); types];
+    for (gpu_type, broken) in broken.iter_mut().enumerate() {
         let nodes: Vec<u32> = problem.nodes.iter().map(|node| node.gpus[gpu_type]).collect();
         let largest = nodes.iter().copied().max().unwrap_or(0);
         if !(2..=LARGEST).contains(&largest) {
@@ -75,7 +108,7 @@ pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u
                 let bundle = list.bundles[bundle as usize];
                 let (count, size) = (kinds.catalogue.counts(bundle)[gpu_type], list.job().size(gpu_type));
                 let jobs = weight / total * to_f64(kind.jobs.len());
-                if kinds.catalogue.is_inside(bundle) {
+                if kinds.catalogue.is_inside(bundle) && !by_replica {
                     rings[(count * size) as usize] += jobs;
                 } else if list.job().needs_blocks() && count > 0 {
                     rings[size as usize] += f64::from(count) * jobs;
@@ -83,10 +116,14 @@ pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u
             }
         }
         for worth in candidates(largest) {
-            let rule = NodeRule::new(gpu_type, worth, &nodes);
+            // The GPUs themselves are a resource, too.
+            if by_replica && worth[1] > 0.0 {
+                continue;
+            }
+            let rule = NodeRule::new(gpu_type, worth, &nodes, by_replica);
             let used: f64 = rule.worth.iter().zip(&rings).map(|(worth, count)| worth * count).sum();
-            if used > rule.capacity * (1.0 + BROKEN) {
-                broken.push(rule);
+            if used > rule.capacity * (1.0 + least) {
+                broken.push((used / rule.capacity - 1.0, rule));
             }
         }
     }
@@ -123,7 +160,7 @@ mod tests {
     #[test]
     fn a_node_of_eight_holds_one_ring_of_five() {
         let rules: Vec<NodeRule> =
-            candidates(8).into_iter().map(|worth| NodeRule::new(0, worth, &[8, 8])).collect();
+            candidates(8).into_iter().map(|worth| NodeRule::new(0, worth, &[8, 8], false)).collect();
         let is_broken = |rings: &[u32]| {
             rules.iter().any(|rule| {
                 rings.iter().map(|&ring| rule.worth[ring as usize]).sum::<f64>()
@@ -146,7 +183,7 @@ mod tests {
                 nodes.iter().zip(spare).map(|(rings, spare)| rings.iter().sum::<u32>() + spare).collect();
             let largest = sizes.iter().copied().max().unwrap_or(0).max(2);
             for worth in candidates(largest) {
-                let rule = NodeRule::new(0, worth, &sizes);
+                let rule = NodeRule::new(0, worth, &sizes, false);
                 let used: f64 = nodes.iter().flatten().map(|&ring| rule.worth[ring as usize]).sum();
                 prop_assert!(used <= rule.capacity * (1.0 + 1e-12) + 1e-12, "{used} of {}", rule.capacity);
             }
