@@ -1,4 +1,5 @@
-//! What the program knows of its own making: the pages of the documentation, for `hsched help`, and the commit, for `hsched --version`.
+//! Data that are built into the program: the pages of the documentation, for `hsched help`, and the commit,
+//! for `hsched --version`.
 
 #![expect(clippy::disallowed_methods, reason = "a build script reads files and asks git")]
 
@@ -29,8 +30,8 @@ fn write_topics() -> std::io::Result<()> {
     fs::write(Path::new(&env::var("OUT_DIR").unwrap_or_default()).join("topics.rs"), list)
 }
 
-/// Tells the commit to the program: what packages say in `HSCHED_COMMIT`, else that of the repository. A build for tests has none, so that
-/// a commit does not make it stale.
+/// Passes the commit to the program: the one that packages set in `HSCHED_COMMIT`, else that of the
+/// repository. A build for tests has none, so that a new commit does not make it stale.
 fn tell_commit() {
     println!("cargo::rerun-if-env-changed=HSCHED_COMMIT");
     let given = env::var("HSCHED_COMMIT").ok().filter(|commit| !commit.is_empty());

@@ -13,10 +13,11 @@ import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
 PAIR = ["--utility", "normalised", "--worth", "delay"]
-# By GPU-hours, as in the paper's table: the most of them, and the kinds of jobs.
+# By GPU-hours, as in the paper's table: their maximum, and the kinds of jobs.
 CLASSES = [(1.0, ["ResNet-18 (batch size 128)"]), (10.0, ["CycleGAN"]), (50.0, ["LM (batch size 80)"]),
            (float("inf"), ["ResNet-50 (batch size 64)", "Transformer (batch size 64)"])]
-# Models of the five nodes: steps per second on a V100, and how fast T4 and K80 are beside it. Made up: the paper prints none.
+# Models of the five nodes: steps per second on a V100, and the relative speeds of T4 and K80. The values are
+# invented, because the paper has none.
 MODELS = [(9.0, 0.45, 0.16), (3.0, 0.35, 0.10), (6.0, 0.55, 0.22), (1.5, 0.40, 0.12), (4.0, 0.50, 0.18)]
 
 

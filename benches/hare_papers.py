@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 SEEDS = (0, 1, 2)
-# Sched_Homo has no counterpart; the fixed sizes of these are the numbers of tasks.
+# Sched_Homo has no counterpart; the fixed sizes of these policies are the numbers of tasks.
 BASELINES = "gavel-fifo,srtf,srsf,allox,fifo"
 
 

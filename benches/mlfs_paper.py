@@ -93,7 +93,7 @@ def variants(jobs):
     """The same jobs without a part of MLF-H, or with MLF-C."""
     stop = {"target": {"metric": "loss", "mode": "min"}, "stop": {"when_busy": "best"}}
     return {
-        "all as urgent": [{**job, "urgency": 1} for job in jobs],
+        "all equally urgent": [{**job, "urgency": 1} for job in jobs],
         "deadlines unknown": [{key: value for key, value in job.items() if key != "deadline"} for job in jobs],
         "losses unknown": [{key: value for key, value in job.items() if key != "losses"} for job in jobs],
         "and MLF-C": [{**job, **stop} for job in jobs],

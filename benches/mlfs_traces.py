@@ -26,7 +26,7 @@ def trace(seed):
             "name": f"j{number:02}", "epochs": epochs, "samples_per_epoch": max(gpus, round(duration * gpus * 100 / epochs)),
             "global_batch": 4 * gpus, "model_size": 0, "throughput": {"v100": 100, "t4": 100 / slow}, "gpus": gpus,
             "urgency": rng.randint(0, 10), "duration": duration})
-    # Eight fast GPUs, and eight that are worth about 0.4 of one.
+    # Eight fast GPUs, and eight with about 0.4 of their speed.
     span = work / (8 + 8 * 0.4)
     at = sorted(rng.uniform(0, span) for _ in jobs)
     for job, arrival in zip(jobs, at):

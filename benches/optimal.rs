@@ -1,4 +1,4 @@
-//! How good and how fast plans with a proof are, on generated problems, as tables: `cargo bench --bench optimal`.
+//! Quality and time of plans with a proof on generated problems, as tables: `cargo bench --bench optimal`.
 //!
 //! `-- sizes`, `-- growth` and `-- loss` print one of the tables alone.
 
@@ -17,7 +17,7 @@ const SEEDS: u64 = 10;
 const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];
 const ALL_TYPES: usize = 6;
 
-/// Nodes of five and three types, as in the paper.
+/// Nodes of five GPUs and three types, as in the paper.
 const SMALL: Size = Size { gpus: 30, jobs: 4, gpus_per_node: 5, types: 3, budget_ms: 50 };
 const MEDIUM: Size = Size { gpus: 300, jobs: 20, budget_ms: 100, ..SMALL };
 const LARGE: Size = Size { gpus: 10_000, jobs: 1000, gpus_per_node: 8, types: ALL_TYPES, budget_ms: 10_000 };
@@ -25,7 +25,7 @@ const LARGE: Size = Size { gpus: 10_000, jobs: 1000, gpus_per_node: 8, types: AL
 /// Problems per row of the table of losses.
 const LOSS_PROBLEMS: u64 = 1000;
 
-/// The size of a problem, and how long a search may take.
+/// The size of a problem, and the time limit of a search.
 #[derive(Clone, Copy)]
 struct Size {
     gpus: u32,
@@ -41,11 +41,15 @@ type Table = fn(&str);
 /// The result of a policy for a problem.
 struct Solved {
     seconds: f64,
-    /// Infinite where a job was left out.
+    /// Infinite if a job was not placed.
     objective: f64,
-    /// `objective / lower bound − 1`, where the plan has a bound.
+    /// `objective / lower bound − 1`, if the plan has a bound.
     gap: Option<f64>,
 }
+
+/// The allocator of the program, so that its times are measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     let reference = if hsched_lab::registry().names().contains(&"optimal") { "optimal" } else { "jps" };
@@ -61,7 +65,7 @@ fn main() {
     }
 }
 
-/// Time and gap at the sizes that are promised.
+/// Prints time and gap at the documented sizes.
 fn sizes(reference: &str) {
     heading();
     for size in [SMALL, MEDIUM, LARGE] {
@@ -69,7 +73,8 @@ fn sizes(reference: &str) {
     }
 }
 
-/// How time and gap grow with GPUs at fixed jobs, and with jobs at fixed GPUs.
+/// Prints the growth of time and gap with the number of GPUs for fixed jobs, and with the number of jobs for
+/// fixed GPUs.
 fn growth(reference: &str) {
     heading();
     for gpus in [30, 100, 300, 1000, 3000, 10_000] {
@@ -101,7 +106,7 @@ fn row(reference: &str, size: Size) {
     }
 }
 
-/// How much longer the mean completion time of other policies is, on average and at worst.
+/// Prints by how much the mean completion time of other policies is longer, on average and at most.
 fn loss(reference: &str) {
     println!("{LOSS_PROBLEMS} problems of {} jobs on {} GPUs", SMALL.jobs, SMALL.gpus);
     println!("| policy | sync | mean loss | worst loss |");
@@ -168,7 +173,7 @@ fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
     Solved { seconds, objective, gap: lower.map(|lower| objective / lower - 1.0) }
 }
 
-/// The bound that a plan proves, in seconds of the objective.
+/// Returns the bound that a plan proves, in seconds of the objective.
 fn lower_bound(plan: &Plan) -> Option<f64> {
     plan.bound.as_ref().map(|bound| bound.lower)
 }

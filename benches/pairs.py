@@ -42,7 +42,7 @@ def plan(folder: str, budget: str) -> List[str]:
 
 SIMULATE = ["simulate", "--trace", "trace.yaml", "--cluster", "cluster.yaml", "--format", "json", "--policy"]
 
-# What `hsched` is called with.
+# The arguments for `hsched`.
 COMMANDS: Dict[str, List[str]] = {
     "plan": plan("k10", "10s"),
     "plan-large": plan("k100", "60s"),

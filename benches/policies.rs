@@ -1,4 +1,4 @@
-//! How long the policies take on the paper's sizes: `cargo bench`.
+//! Time that the policies take for problems of the paper's sizes: `cargo bench`.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
@@ -9,11 +9,16 @@ use hsched_plan::{
     Budget, Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode,
 };
 
+/// The allocator of the program, so that its times are measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }
 
-/// A cluster of `workers` GPUs in nodes of five, V100, P100 and T4 in turn, and `jobs` like the paper's.
+/// Returns a cluster of `workers` GPUs in nodes of five (V100, P100 and T4 in turn), and `jobs` like those of
+/// the paper.
 fn problem(workers: u32, jobs: u32) -> Problem {
     const NAMES: [&str; 3] = ["p100", "t4", "v100"];
     const RATES: [[f64; 3]; 4] =
@@ -28,7 +33,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
     };
     let job = |index: u32| {
         let kind = index as usize % RATES.len();
-        // No two jobs are quite alike.
+        // No two jobs are equal.
         let rate = |rate: &f64| rate * (1.0 + 0.01 * f64::from(index));
         let model = |value: &f64| TypeModel {
             speed: Speed::rate(rate(value)).expect("a rate"),
@@ -89,13 +94,13 @@ fn bench(bencher: Bencher, policy: &str, (workers, jobs, samples): (u32, u32, u3
     bencher.bench_local(|| policy.decide(&problem, &Budget::until(&|| false)).expect("a plan"));
 }
 
-/// Workers, jobs, samples: those of the paper.
+/// Workers, jobs and samples, as in the paper.
 #[divan::bench(args = [(30, 4, 60), (300, 4, 40)])]
 fn jps_as_in_the_paper(bencher: Bencher, size: (u32, u32, u32)) {
     bench(bencher, "jps", size);
 }
 
-/// Workers, jobs: how the time grows with both.
+/// Workers and jobs, to show the growth of the time with both.
 #[divan::bench(max_time = 4, args = [
     (30, 2), (30, 4), (30, 20),
     (300, 2), (300, 4), (300, 20), (300, 100),
@@ -106,7 +111,7 @@ fn jps(bencher: Bencher, (workers, jobs): (u32, u32)) {
     bench(bencher, "jps", (workers, jobs, 60));
 }
 
-/// Workers, jobs: one more job multiplies the ways to divide the GPUs.
+/// Workers and jobs: each additional job multiplies the ways to divide the GPUs.
 #[divan::bench(max_time = 4, sample_count = 10, args = [
     (15, 4), (30, 2), (30, 4), (30, 6), (30, 8), (50, 4), (100, 2), (100, 4), (300, 2), (1000, 2),
 ])]
@@ -114,7 +119,7 @@ fn has(bencher: Bencher, (workers, jobs): (u32, u32)) {
     bench(bencher, "has", (workers, jobs, 1));
 }
 
-/// Workers, jobs.
+/// Workers and jobs.
 #[divan::bench(args = [(6, 3), (15, 4)], sample_count = 5)]
 fn exhaustive(bencher: Bencher, (workers, jobs): (u32, u32)) {
     bench(bencher, "exhaustive", (workers, jobs, 1));

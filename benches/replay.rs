@@ -1,4 +1,4 @@
-//! How fast traces are replayed, and how that grows with the cluster, as a table: `cargo bench --bench replay`.
+//! Time to replay traces, and its growth with the cluster, as a table: `cargo bench --bench replay`.
 //! Names of policies and numbers of GPUs limit it to their rows, as in `-- las 100000`.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
@@ -22,6 +22,10 @@ const SPEEDS: [(&str, f64); 3] = [("v100", 1.0), ("p100", 0.6), ("k80", 0.2)];
 
 /// The fraction of the cluster that the jobs request.
 const LOAD: f64 = 0.9;
+
+/// The allocator of the program, so that its times are measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();

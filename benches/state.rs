@@ -1,4 +1,4 @@
-//! How long 1000 running jobs take to be kept and read in a state directory.
+//! Time to store and read the state of 1000 running jobs.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
@@ -9,6 +9,10 @@ use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, JobId, NodeName, PlacedRank, Seconds, Time};
 
 const NOW: Time = Time(1.8e9);
+
+/// The allocator of the program, so that its times are measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     divan::main();
@@ -48,7 +52,7 @@ fn state() -> State {
     State { jobs: (0..1000).map(running).collect(), ..State::default() }
 }
 
-/// Keeps the state after one job, or all of them, did an epoch.
+/// Stores the state after one job or all jobs have finished an epoch.
 #[divan::bench(args = [1, 1000])]
 fn keep(bencher: Bencher<'_, '_>, jobs: usize) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -61,7 +65,7 @@ fn keep(bencher: Bencher<'_, '_>, jobs: usize) {
     });
 }
 
-/// Reads the state, whose journal has a record of all jobs and this many of one.
+/// Reads the state, whose journal has a record of all jobs and this many records of one job.
 #[divan::bench(args = [0, 1000])]
 fn read(bencher: Bencher<'_, '_>, records: usize) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! How fast `hare` orders and schedules single tasks, as a table: `cargo bench --bench tasks`.
+//! Time in which `hare` orders and schedules single tasks, as a table: `cargo bench --bench tasks`.
 
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
@@ -11,6 +11,10 @@ const SIZES: [(u32, usize); 3] = [(8, 100), (25, 1000), (250, 10_000)];
 
 /// Speeds on each type, relative to the first.
 const SPEEDS: [f64; 4] = [1.0, 0.4, 0.2, 0.15];
+
+/// The allocator of the program, so that its times are measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     println!("| GPUs | jobs | tasks | order | available | finish | insert |");
@@ -39,7 +43,8 @@ fn row(gpus: u32, jobs: usize) {
     );
 }
 
-/// Returns jobs of 5 to 50 rounds of 1 to 8 tasks, which arrive over about as long as the GPUs need for them.
+/// Returns jobs of 5 to 50 rounds of 1 to 8 tasks, which arrive over about the time that the GPUs need for
+/// them.
 fn tasks(gpus: u32, jobs: usize) -> Tasks {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let counts = vec![gpus; SPEEDS.len()];

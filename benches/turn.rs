@@ -1,4 +1,4 @@
-//! How long a turn takes while jobs wait for a full cluster: without any event, and with a new decision on all jobs.
+//! Time of a turn while jobs wait for a full cluster: without any event, and with a new decision on all jobs.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
@@ -18,11 +18,15 @@ const NOW: Time = Time(1.8e9);
 /// Numbers of jobs.
 const JOBS: [u32; 2] = [400, 3200];
 
+/// The allocator of the program, so that its times are measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }
 
-/// A cluster whose GPUs other users hold, and that answers nothing.
+/// A cluster whose GPUs other users hold, and that answers no requests.
 struct Full(Cluster);
 
 impl World for Full {
@@ -114,19 +118,19 @@ fn bench(bencher: Bencher<'_, '_>, jobs: u32, free: u32, is_idle: bool) {
     bencher.bench_local(|| look(&mut world, &state, &rules, &mut planner));
 }
 
-/// A turn in which nothing has happened.
+/// Takes a turn without any event.
 #[divan::bench(args = JOBS)]
 fn idle(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 0, true);
 }
 
-/// A turn that decides on all jobs again.
+/// Takes a turn that decides on all jobs again.
 #[divan::bench(args = JOBS)]
 fn decides(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 0, false);
 }
 
-/// A turn in which a node has become free, so that jobs are submitted.
+/// Takes a turn after a node has become free, so that jobs are submitted.
 #[divan::bench(args = JOBS)]
 fn submits(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 1, false);

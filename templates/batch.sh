@@ -103,7 +103,8 @@ hs_follow() {
   case ${status:-85} in
     85 | 86 | 143) ;;
     *)
-      # It completed, failed or was cancelled: the hsched that submitted it decides what that means for the job.
+      # It completed, failed or was cancelled: the hsched that submitted it decides the consequence for the
+      # job.
       hs_take "$hs_follows" >/dev/null
       hs_say "job $hs_follows, the previous submission of this chain, ended with status $status; nothing is left to do"
       trap - EXIT
@@ -120,8 +121,8 @@ hs_word_of() {
   printf '%s' "$word"
 }
 
-# Returns whether job $1 has left Slurm's queue. If Slurm does not answer, or does not show this running job either, it
-# has not.
+# Returns whether job $1 has left Slurm's queue. If Slurm does not answer, or does not show this running job
+# either, job $1 counts as still in the queue.
 hs_is_over() {
   local shown id own=''
   shown=$(squeue --noheader --all --jobs="$1,$hs_id" --format=%i 2>/dev/null) || return 1
@@ -176,7 +177,8 @@ hs_take() {
   fi
 }
 
-# Cancels the other requests of the race, so that Slurm frees no GPUs for them. One that starts anyway finds the claim.
+# Cancels the other requests of the race, so that Slurm frees no GPUs for them. A request that starts anyway
+# finds the claim.
 hs_cancel_others() {
   local id comment
   trap - EXIT USR1 TERM

@@ -18,8 +18,9 @@ hs_take_fence() {
     if ((name > newest)); then newest=$name; fi
     if ((${SLURM_RESTART_COUNT:-0} > 0 && name > own)) && [[ $(readlink -- "$hs_fence/$name") == "$hs_id" ]]; then own=$name; fi
   done
-  # A requeued job, after a newer submission has started. A job without a number, which had not started before, may also
-  # be the oldest: it leaves the training to the current holder. Not under "hsched run", where ids are reused.
+  # This is a requeued job, and a newer submission has started. A job without a number, which had not started
+  # before, may also be the oldest: it leaves the training to the current holder. Not under "hsched run",
+  # where ids are reused.
   if ((${SLURM_RESTART_COUNT:-0} > 0 && own < newest)) && [[ $hs_launch != local && $hs_launch != steps ]]; then
     holder=$(readlink -- "$hs_fence/$newest")
     if ((own > 0)) || hs_is_running "$holder"; then
@@ -37,13 +38,13 @@ hs_take_fence() {
   hs_remove_old_tickets
 }
 
-# Returns whether Slurm shows job $1 as running. If Slurm does not answer, it does not.
+# Returns whether Slurm shows job $1 as running; false if Slurm does not answer.
 hs_is_running() {
   [[ -n $1 && -n $(squeue --me --noheader --all --states=RUNNING,SUSPENDED --jobs="$1" --format=%i 2>/dev/null) ]]
 }
 
-# Returns whether ranks of earlier submissions may still run. The guard of a rank updates the time of its mark every 4 s.
-# A mark that was not updated in the 30 s before this submission started has no guard any more.
+# Returns whether ranks of earlier submissions may still run. The guard of a rank updates the time of its mark
+# every 4 s. A mark that was not updated in the 30 s before this submission started no longer has a guard.
 hs_has_ranks() {
   local name begun time
   begun=$(stat -c %Y -- "$hs_fence/$hs_ticket") || return 0
@@ -68,8 +69,8 @@ hs_remove_old_tickets() {
 
 # ---- In every rank ---------------------------------------------------------------------------------
 
-# Returns whether a newer submission of the job has started. Lists the directory, because a lookup by name may return
-# cached results of a network file system. If the file system does not answer, none has.
+# Returns whether a newer submission of the job has started. Lists the directory, because a lookup by name may
+# return cached results of a network file system. If the file system does not answer, the result is no.
 hs_is_superseded() {
   local name
   for name in "$hs_fence"/*; do

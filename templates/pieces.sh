@@ -197,7 +197,7 @@ hs_signal_to_save() {
   if [[ -n $takes_term ]]; then printf 'TERM'; fi
 }
 
-# Sends signal $1 to the processes that handle it. srun forwards it to its tasks, on other nodes, too.
+# Sends signal $1 to the processes that handle it. srun also forwards it to its tasks on other nodes.
 hs_signal_processes() {
   local pid name number forwards='' listed
   number=$(kill -l "$1") || return 1

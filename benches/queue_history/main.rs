@@ -1,7 +1,8 @@
 //! Estimates the waits of a recorded cluster, each with the data of its look.
 //!
-//! `cargo bench --bench queue_history -- FILE.csv.gz [--days 2021-06-10..2021-07-20]` prints a CSV: job, look, and three quantiles of the
-//! wait in seconds. With `--score` it prints how right they were. The file has a line for each job that was pending at a daily look.
+//! `cargo bench --bench queue_history -- FILE.csv.gz [--days 2021-06-10..2021-07-20]` prints a CSV: job,
+//! look, and three quantiles of the wait in seconds. With `--score`, it prints their accuracy. The file has a
+//! line for each job that was pending at a daily look.
 
 #![expect(
     clippy::print_stdout,
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the quantiles of each wait of some days, by its place in the file.
+/// Returns the quantiles of each wait of some days, by its index in the file.
 fn estimate(waits: &[WaitRecord], (first, last): (Time, Time)) -> BTreeMap<usize, [f64; 3]> {
     let mut looks: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (place, wait) in waits.iter().enumerate() {

@@ -38,13 +38,13 @@ const FIGURE_COLUMNS: [&str; 22] = [
     "r_p_gpu_hours_above",
 ];
 
-/// The jobs of a recording, with their ids and looks as the file has them.
+/// The jobs of a recording, with their ids and looks as in the file.
 pub struct Recording {
     pub names: Vec<(String, String)>,
     pub waits: Vec<WaitRecord>,
 }
 
-/// Returns the moments between which the looks of some days lie, both days included.
+/// Returns the period of the looks from one day to another, both included.
 pub fn days(text: &str) -> Option<(Time, Time)> {
     let (first, last) = text.split_once("..")?;
     let midnight = |text: &str| {
@@ -59,7 +59,7 @@ fn seconds(time: NaiveDateTime) -> Time {
     Time(to_f64(time.and_utc().timestamp()))
 }
 
-/// Returns a moment: a date, with or without a time of day, which is taken as UTC.
+/// Returns the time of a date in UTC, with or without a time of day.
 fn time(text: &str) -> Option<Time> {
     let text = text.trim().replace('T', " ");
     let text = text.trim_end_matches('Z').trim_end_matches("+00:00");
@@ -104,7 +104,7 @@ impl Recording {
     }
 }
 
-/// Numbers of accounts and partitions, whatever they are called.
+/// Numbers in place of the names of accounts and partitions.
 #[derive(Default)]
 struct Numbers {
     accounts: BTreeMap<String, u32>,
@@ -117,8 +117,8 @@ fn numbered(names: &mut BTreeMap<String, u32>, name: &str) -> u32 {
     name.parse().unwrap_or_else(|_| *names.entry(name.to_owned()).or_insert(next))
 }
 
-/// Returns a job. `eligible_time`, `start_time` and `end_time` contain more than was known at its look, and are cut
-/// accordingly.
+/// Returns a job. `eligible_time`, `start_time` and `end_time` contain data that were unknown at its look and
+/// are therefore removed.
 fn wait<'a>(field: &impl Fn(&str) -> &'a str, asked: Time, numbers: &mut Numbers) -> WaitRecord {
     let number = |name: &str| field(name).trim().parse::<f64>().ok().filter(|value| value.is_finite());
     let mut queue = QueueFigures::default();

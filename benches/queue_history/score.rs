@@ -1,4 +1,4 @@
-//! How right the estimates were.
+//! The accuracy of the estimates.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ impl Scored {
     }
 }
 
-/// Prints the part of the waits that lie within a factor of two and of three of the median, and the part within the interval with its
-/// median width.
+/// Prints the fraction of the waits within a factor of two and of three of the median, and the fraction
+/// within the interval, with its median width.
 pub fn print(waits: &[WaitRecord], estimates: &BTreeMap<usize, [f64; 3]>) {
     println!("{:<5} {:>7} {:>6} {:>6} {:>6} {:>7}", "", "JOBS", "X2", "X3", "HELD", "WIDTH");
     let scored = |needs_gpus: bool| -> Vec<Scored> {

@@ -1,4 +1,4 @@
-//! Foretells the starts of submissions that were recorded on a cluster with limits, as CSV.
+//! Estimates the starts of submissions that were recorded on a cluster with limits, as CSV.
 //!
 //! `cargo bench --bench queue_limits -- DIR` reads `site.json`, `snapshots.tar.gz` and `submissions.jsonl` of a folder, as
 //! `slurm/measure-limits` writes them. If the outcomes of the submissions are known, a score goes to standard error.
@@ -31,7 +31,7 @@ use hsched_slurm::queue::{SiteTexts, add_site};
 
 use score::Score;
 
-/// As many as `hsched when` looks at.
+/// The number of futures of `hsched when`.
 const FUTURES: usize = 60;
 
 /// The queue as shown to a user of the cluster.
@@ -52,10 +52,11 @@ struct Submission {
     snapshot: String,
     at: f64,
     request: Asked,
-    /// Seconds from the look to the start; none if it had not started when the recording ended, after `open_s`.
+    /// Seconds from the look to the start; `None` if it had not started when the recording ended, after
+    /// `open_s`.
     waited_s: Option<f64>,
     open_s: Option<f64>,
-    /// When `sbatch --test-only` would have started it, Unix seconds.
+    /// The start according to `sbatch --test-only`, in Unix seconds.
     test_only: Option<f64>,
 }
 
@@ -95,7 +96,7 @@ fn main() {
 }
 
 impl Site {
-    /// Adds the limits that the site shows to a snapshot that was saved without them.
+    /// Adds the limits that the site shows to a snapshot that was saved without limits.
     fn add_to(&self, snapshot: &mut Snapshot, asked: &Asked) {
         let [associations, qos] = [&self.assoc_format, &self.qos_format]
             .map(|format| format.trim_start_matches("format=").split(',').collect::<Vec<_>>());
@@ -146,7 +147,7 @@ fn start(submission: &Submission, snapshot: &Snapshot) -> Start {
     forecast_at(&question, &[(RequestId(0), position)], &|| false).remove(0).start
 }
 
-/// Returns the columns after the number.
+/// Returns the columns after the number of the submission.
 fn row(start: &Start) -> String {
     match start {
         Start::Estimated(forecast) => {

@@ -5,10 +5,10 @@ use hsched_queue::{Forecast, Start};
 
 use crate::Submission;
 
-/// A start may be earlier or later by this time anyway, because of the submission after the look and Slurm's own
-/// delays.
+/// A start may be earlier or later by this time in any case, because of the submission after the look and
+/// Slurm's own delays.
 const TOLERANCE: f64 = 150.0;
-/// What counts as waiting.
+/// Minimum time that counts as waiting.
 const WAITED: f64 = 600.0;
 const HOUR: f64 = 3600.0;
 /// A job with at least this number of GPUs has few possible placements.
@@ -18,7 +18,8 @@ const MANY_GPUS: u32 = 4;
 #[derive(Default)]
 pub struct Score {
     told: Vec<ScoredStart>,
-    /// Submissions that started and got no number, and those that a limit would never have allowed.
+    /// Submissions that started but got no estimate, and submissions that a limit would never have allowed to
+    /// start.
     unanswered: usize,
     refused: usize,
     never: Never,
@@ -28,7 +29,7 @@ pub struct Score {
 #[derive(Default)]
 struct Never {
     named: usize,
-    /// The interval ends after the recording did.
+    /// The interval ends after the end of the recording.
     later: usize,
     not_named: Vec<u64>,
 }
@@ -56,7 +57,7 @@ impl Score {
         }
     }
 
-    /// Prints the score to standard error, for the CSV is on standard output.
+    /// Prints the score to standard error, because the CSV is on standard output.
     pub fn print(&self) {
         let Self { told, unanswered, refused, never } = self;
         if told.is_empty() {
@@ -82,7 +83,7 @@ impl Score {
 
 impl Never {
     fn add(&mut self, submission: &Submission, start: &Start) {
-        // A recording without the outcome of a submission has no observation time either.
+        // A recording without the outcome of a submission also has no observation time.
         let Some(open) = submission.open_s else { return };
         match start {
             Start::Refused(_) | Start::Never => self.named += 1,
@@ -107,7 +108,7 @@ impl ScoredStart {
     }
 }
 
-/// Returns the distance of estimated starts from the true one; for a single one, this is its error.
+/// Returns the distance of estimated starts from the true start; for a single estimate, this is its error.
 fn crps(starts: &[Seconds], waited: f64) -> Option<f64> {
     let mean = |all: Vec<f64>| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     let error = mean(starts.iter().map(|start| (start.0 - waited).abs()).collect())?;

@@ -3,7 +3,7 @@
 use crate::foretold::{Row, errors, rows};
 use crate::submissions::{file, read};
 
-/// As many as `hsched when` looks at.
+/// The number of futures of `hsched when`.
 const SAMPLES: usize = 60;
 
 /// Prints errors and coverage.

@@ -1,4 +1,5 @@
-//! Which request finishes first, in a world with other rules than the model's: the model's choice against every other one.
+//! The choice of a request in a world with other rules than the model's: the model's choice against all other
+//! requests.
 
 use hsched_model::{Candidate, choose};
 use hsched_queue::{Question, Request, RequestId, StartEstimate, forecast};

@@ -1,4 +1,4 @@
-//! Made-up queues of any size, for measuring how fast the model is.
+//! Invented queues of any size, for measuring the speed of the model.
 
 use hsched_model::{GpuType, Seconds};
 use hsched_queue::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Snapshot};

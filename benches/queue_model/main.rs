@@ -1,5 +1,5 @@
-//! The model of the queue: how fast it is, how right on real submissions, and what choosing by it is worth, as tables:
-//! `cargo bench --bench queue_model -- speed|calibration|choice|several [SEED]`.
+//! The model of the queue: its speed, its accuracy on real submissions, and the benefit of choosing by it, as
+//! tables: `cargo bench --bench queue_model -- speed|calibration|choice|several [SEED]`.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a bench that cannot be set up should fail")]
 #![expect(clippy::print_stdout, reason = "prints its tables")]

@@ -1,4 +1,5 @@
-//! Requests of several jobs at once, in the world with other rules: each alone, each beside those before it, and all together.
+//! Requests of several jobs at once, in the world with other rules: chosen for each job alone, for each
+//! beside the previous ones, and for all together.
 
 use hsched_model::Time;
 use hsched_queue::{
@@ -12,7 +13,7 @@ use crate::world::{Trial, World};
 
 const DECISIONS: usize = 12;
 const SAMPLES: usize = 24;
-/// Requests of each job that are looked at together.
+/// Number of requests of each job that are considered together.
 const MOST: usize = 8;
 
 /// Prints the mean time to the end of this number of jobs that are submitted at once, at three loads, in worlds of the

@@ -7,10 +7,11 @@ use hsched_queue::{Question, Request, Snapshot, StartEstimate, forecast};
 
 use crate::made_up;
 
-/// Nodes, waiting jobs and futures of each row.
+/// Nodes, pending jobs and futures of each row.
 const SIZES: [(usize, usize, usize); 4] = [(8, 50, 60), (50, 500, 60), (200, 2000, 60), (2000, 20_000, 10)];
 
-/// Prints the time of 24 requests, at limits and in the given number of futures, with CPU time and memory.
+/// Prints the time for 24 requests with all jobs at their limits and in the given number of futures, with CPU
+/// time and memory.
 pub fn main() {
     println!(
         "| nodes | waiting | at limits | futures of the best | time | processor time | most memory so far |"
@@ -38,7 +39,7 @@ pub fn main() {
     beside_each_other();
 }
 
-/// Prints how much the starts of requests simulated together differ from those of each alone, in the same futures.
+/// Prints the difference between the starts of requests simulated together and alone, in the same futures.
 fn beside_each_other() {
     let (snapshot, requests) = (made_up::snapshot(200, 2000, 2), made_up::requests());
     let together = starts(&snapshot, &requests);

@@ -20,7 +20,7 @@ pub struct Submission {
     /// Limit in minutes.
     pub lim: f64,
     pub nice: u32,
-    /// True minutes.
+    /// Actual run time in minutes.
     pub run: f64,
     /// Time of the query, in Unix seconds.
     pub at: f64,
@@ -62,7 +62,7 @@ impl Submission {
         }
     }
 
-    /// Returns the queue before it, with what had ended by then.
+    /// Returns the queue before it, with the jobs that had ended by then.
     pub fn snapshot(&self, earlier: &[Self]) -> Snapshot {
         let mut snapshot = Snapshot::empty(Time(self.at));
         let names = (1..=3).map(|n| (format!("a{n}"), "a100"));

@@ -1,5 +1,6 @@
-//! A small cluster with rules that are not those of the model: passes once a minute, only the first waiting job of a type has a
-//! reservation (EASY), jobs go to the fullest node that has room, and priorities follow the users' past use and age.
+//! A small cluster with rules that are not those of the model: passes once a minute, only the first pending
+//! job of a type has a reservation (EASY), jobs go to the fullest node that has room, and priorities follow
+//! the users' past use and age.
 
 use hsched_model::{GpuType, Seconds};
 use hsched_queue::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Snapshot};
@@ -14,7 +15,7 @@ const USERS: usize = 8;
 /// The user whose requests are tried.
 const OWN: usize = USERS - 1;
 const MINUTE: f64 = 60.0;
-/// Priority that a waiting job gathers in an hour.
+/// Priority that a pending job gains per hour.
 const AGE: f64 = 100.0;
 const HALF_LIFE: f64 = 7.0 * 86_400.0;
 const EPOCH: f64 = 1_800_000_000.0;
@@ -44,13 +45,13 @@ pub struct World {
     free: Vec<u32>,
     waiting: Vec<Job>,
     running: Vec<Run>,
-    /// Those to come, the last first.
+    /// The future arrivals, the last first.
     coming: Vec<Job>,
     ended: Vec<Value>,
     used: [f64; USERS],
 }
 
-/// A request that is tried: GPUs and how long it runs.
+/// A request to try: its GPUs and its run time.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     pub gpu_type: usize,
@@ -80,7 +81,8 @@ impl Trial {
 }
 
 impl World {
-    /// Returns a cluster whose GPUs of each type get this much work for this number of days, after a week of it.
+    /// Returns a cluster on which jobs arrive for each GPU type with this load, for this number of days after
+    /// a first week.
     pub fn new(seed: u64, load: f64, days: f64) -> Self {
         let mut random = Random::new(seed);
         let mut coming = Vec::new();
@@ -91,7 +93,7 @@ impl World {
             while at < (7.0 + days) * 86_400.0 {
                 let job = draw(&mut random, gpu_type, at);
                 let work = f64::from(job.per_node) * job.nodes as f64 * job.run;
-                // A gap after each job in proportion to its work keeps the load with little noise.
+                // A gap after each job in proportion to its work gives the load with little noise.
                 at += work / gpus / load * 2.0 * random.unit();
                 coming.push(job);
             }
@@ -113,12 +115,13 @@ impl World {
         world
     }
 
-    /// Lets a time pass.
+    /// Advances the time.
     pub fn go_until(&mut self, time: f64) {
         while self.now < time && self.step() {}
     }
 
-    /// Returns the seconds to the end of the first to start of some requests that are made now together.
+    /// Returns the seconds to the end of the request that starts first, among some that are submitted
+    /// together now.
     pub fn finish(&self, trials: &[Trial]) -> f64 {
         let mut world = self.clone();
         let first = usize::MAX / 2;
@@ -138,7 +141,7 @@ impl World {
     /// Returns the seconds to the end of each of some jobs that are submitted now.
     pub fn finishes(&self, trials: &[Trial]) -> Vec<f64> {
         let mut world = self.clone();
-        // Below those of a race, above all others.
+        // Below the orders of a race, above all others.
         let first = usize::MAX / 4;
         let job = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
         world.waiting.extend(trials.iter().enumerate().map(job));
@@ -165,7 +168,7 @@ impl World {
         (0..NODES.len()).filter(|&node| able(node)).count() >= trial.nodes
     }
 
-    /// Goes to the minute of the next event; returns whether there is one.
+    /// Advances to the minute of the next event; returns whether there is one.
     fn step(&mut self) -> bool {
         let end = self.running.iter().map(|run| run.since + run.job.run);
         let next = end.chain(self.coming.last().map(|job| job.submitted)).fold(f64::INFINITY, f64::min);
@@ -214,7 +217,7 @@ impl World {
             *priority = self.priority(job.user, self.now - job.submitted);
         }
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.id.cmp(&b.1.id)));
-        // The reservation of each type: the nodes and from when on.
+        // The reservation of each type: its nodes and its begin.
         let mut reserved: [Option<(Vec<usize>, f64)>; 3] = [None, None, None];
         let mut own_started = false;
         for (_, job) in order {
@@ -236,7 +239,8 @@ impl World {
         }
     }
 
-    /// Returns nodes on which a job can start without delaying the one with the reservation; the fullest first.
+    /// Returns nodes on which a job can start without delaying the job with the reservation, the fullest
+    /// first.
     fn place(&self, job: &Job, reserved: Option<&(Vec<usize>, f64)>) -> Option<Vec<usize>> {
         let is_open = |node: usize| {
             reserved.is_none_or(|(nodes, from)| !nodes.contains(&node) || self.now + job.limit <= *from)
@@ -249,7 +253,7 @@ impl World {
         (nodes.len() == job.nodes).then_some(nodes)
     }
 
-    /// Returns the nodes that are the first to have room for a job by the limits of those that run.
+    /// Returns the nodes that will first have room for a job according to the limits of running jobs.
     fn reservation(&self, job: &Job) -> Option<(Vec<usize>, f64)> {
         let ready = |node: usize| {
             let mut free = self.free[node];
@@ -332,7 +336,7 @@ fn draw(random: &mut Random, gpu_type: usize, submitted: f64) -> Job {
         _ if chance < 0.85 => 0.1 + 0.8 * random.unit(),
         _ => 1.0,
     };
-    // Some users do more than others.
+    // Some users submit more than others.
     let user = random.choose(&[0, 0, 0, 1, 1, 2, 3, 4, 5, 6, OWN]);
     let (nodes, per_node) = if gpus > PER_NODE { (2, PER_NODE) } else { (1, gpus) };
     Job { id: 0, user, gpu_type, nodes, per_node, limit, run: (limit * part).max(MINUTE), submitted }

@@ -1,4 +1,5 @@
-//! What choosing is worth on a running cluster: equal jobs, one after the other by another policy, in the same queue.
+//! The benefit of choosing on a running cluster: equal jobs in the same queue, each submitted by the next
+//! policy in turn.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,13 +23,13 @@ const SAMPLES: usize = 60;
 const HOUR: f64 = 3600.0;
 const LOOK: f64 = 1800.0;
 
-/// Who chooses.
+/// The policy that chooses.
 const POLICIES: [(&str, Choose); 4] =
     [("4 A100", fixed), ("free now", free_now), ("--test-only", by_test_only), ("by forecast", by_forecast)];
 
 type Choose = fn(&Site, &Snapshot, &[Request]) -> Option<usize>;
 
-/// One job, as the file of a measurement has it: a line each.
+/// One job of a measurement: a line of its file.
 #[derive(Clone, Debug, Serialize)]
 struct Chosen {
     policy: &'static str,
@@ -72,7 +73,7 @@ pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Pa
     report(&jobs, site.clock.now());
 }
 
-/// Prints the mean time to the end by policy; what has not ended counts as if it did now.
+/// Prints the mean time to the end by policy; jobs that have not ended count as if they ended now.
 fn report(jobs: &[Chosen], now: f64) {
     let mut means = BTreeMap::new();
     for (policy, _) in POLICIES {
@@ -163,7 +164,7 @@ fn fastest(options: &[Request], of: impl Fn(usize) -> bool) -> Option<usize> {
     all.min_by(|&a, &b| options[a].run.0.total_cmp(&options[b].run.0))
 }
 
-/// Always four of the fastest.
+/// Always four GPUs of the fastest type.
 fn fixed(_: &Site, _: &Snapshot, options: &[Request]) -> Option<usize> {
     options.iter().position(|option| gpus(option) == "4 a100")
 }

@@ -1,4 +1,4 @@
-//! The time of a development cluster, which may run faster than ours.
+//! The clock of a development cluster, which may run faster than the machine's.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A clock that runs `speed` times as fast as the machine's.
 pub struct ClusterClock {
     speed: f64,
-    /// Its time when the machine's was 0.
+    /// Its time when the machine's clock was 0.
     offset: f64,
 }
 
 impl ClusterClock {
-    /// Reads the clock of the cluster in a directory: asks `date` under it, and takes the quickest answer of five.
+    /// Reads the clock of the cluster in a directory: runs `date` under it five times and uses the quickest
+    /// answer.
     pub fn of(cluster: &Path) -> Self {
         let Ok(text) = fs::read_to_string(cluster.join("etc/clock")) else {
             return Self { speed: 1.0, offset: 0.0 };
@@ -39,13 +40,13 @@ impl ClusterClock {
         machine() * self.speed + self.offset
     }
 
-    /// Waits until a moment of the cluster's time.
+    /// Waits until a time of the cluster's clock.
     pub fn wait_until(&self, moment: f64) {
         let left = (moment - self.now()) / self.speed;
         thread::sleep(Duration::try_from_secs_f64(left).unwrap_or_default());
     }
 
-    /// Returns how long the machine takes for a time of the cluster.
+    /// Converts a duration of the cluster's clock to the machine's.
     pub fn real_seconds(&self, cluster_seconds: f64) -> f64 {
         cluster_seconds / self.speed
     }

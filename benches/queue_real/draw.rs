@@ -1,4 +1,4 @@
-//! Requests of all shapes, drawn by chance.
+//! Random requests of all shapes.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use hsched_queue::{Asks, GpuAsk, Snapshot};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Numbers of GPUs, and limits in minutes, each as often as it stands here.
+/// Numbers of GPUs, and limits in minutes; the number of occurrences here is the weight.
 const COUNTS: [u32; 10] = [1, 1, 1, 1, 2, 2, 2, 4, 4, 8];
 const LIMITS: [u32; 10] = [60, 60, 60, 180, 180, 180, 720, 720, 720, 1440];
-/// `short` takes jobs up to this.
+/// The longest limit of the partition `short`.
 const SHORT: u32 = 180;
 
-/// Draws one request after another.
+/// A sequence of random requests.
 pub struct Draw(Pcg64Mcg);
 
-/// The request, its limit in minutes, and the minutes that are used.
+/// A request, its limit in minutes, and its run time in minutes.
 pub struct DrawnRequest {
     pub asks: Asks,
     pub partition: String,
     pub account: Option<String>,
     pub limit_min: u32,
     pub run_min: f64,
-    /// Seconds until the next, as a multiple of their mean.
+    /// Seconds until the next request, as a multiple of their mean.
     pub gap: f64,
 }
 
@@ -43,14 +43,15 @@ impl Draw {
             let (nodes, most) = types.entry(&stock.gpu_type).or_default();
             (*nodes, *most) = (*nodes + 1, stock.count.max(*most));
         }
-        // As often as the type has nodes.
+        // The weight of a type is its number of nodes.
         let types: Vec<(&GpuType, (u32, u32))> =
             types.into_iter().flat_map(|entry| vec![entry; entry.1.0 as usize]).collect();
         let (gpu_type, (nodes, most)) = self.pick(&types);
         let count = self.pick(&COUNTS).min(nodes * most);
         let (nodes, per_node) = (count.div_ceil(most), count.min(most));
         let limit_min = self.pick(&LIMITS);
-        // When a job starts does not depend on how long it then runs: short runs leave the cluster to the others.
+        // The start of a job does not depend on its run time afterwards; short runs leave the cluster to
+        // other jobs.
         let used: f64 = self.0.random_range(0.01..0.3);
         let default = snapshot
             .partitions

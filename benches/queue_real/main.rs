@@ -1,6 +1,6 @@
-//! Accuracy of start estimates on a real Slurm: `record` submits to a running development cluster and keeps the queue
-//! before each submission and its outcome; `score` estimates each start from that queue and compares; `choose` lets
-//! four policies choose requests for equal jobs and says how soon these are done.
+//! Accuracy of start estimates on a real Slurm: `record` submits to a running development cluster and keeps
+//! the queue before each submission and its outcome; `score` estimates each start from that queue and
+//! compares; `choose` lets four policies choose requests for equal jobs and compares the times to their ends.
 //!
 //! `slurm/measure-starts` and `slurm/measure-choice` run them. Forecasts are made afterwards, so that one recording serves every version of the model.
 
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use hsched_queue::{Asks, Snapshot};
 
-/// One submission, as the file of a recording has it: a line each.
+/// One submission of a recording: a line of its file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Submission {
     job: u64,
@@ -36,11 +36,12 @@ struct Submission {
     account: Option<String>,
     limit_s: f64,
     run_s: f64,
-    /// When `sbatch --test-only` would start it, Unix seconds; asked between the look and the submission.
+    /// The start according to `sbatch --test-only`, in Unix seconds; queried between the look and the
+    /// submission.
     test_only: Option<f64>,
-    /// When it started, Unix seconds.
+    /// The actual start, in Unix seconds.
     start: Option<f64>,
-    /// The queue just before.
+    /// The queue immediately before the submission.
     snapshot: Snapshot,
 }
 

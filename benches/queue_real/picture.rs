@@ -10,7 +10,7 @@ const FROM: f64 = 5.0;
 const TO: f64 = 6000.0;
 const MARKS: [(f64, &str); 6] =
     [(5.0, "5 min"), (30.0, "30 min"), (120.0, "2 h"), (480.0, "8 h"), (1440.0, "1 d"), (5760.0, "4 d")];
-/// By number of GPUs.
+/// Colours by number of GPUs.
 const COLOURS: [(u32, &str); 4] = [(1, "#4477aa"), (2, "#228833"), (4, "#ccbb44"), (8, "#ee6677")];
 
 /// A start, in seconds.

@@ -17,10 +17,10 @@ use crate::draw::{Draw, DrawnRequest};
 
 /// Interval between queries of the history, in seconds of the cluster's clock.
 const HISTORY: f64 = 4.0 * 3600.0;
-/// How often it is looked whether the last have started.
+/// Interval between checks whether the last submissions have started.
 const LOOK: f64 = 1800.0;
 
-/// What is submitted.
+/// The parameters of a recording.
 pub struct Plan {
     pub seed: u64,
     pub count: u32,
@@ -30,7 +30,7 @@ pub struct Plan {
     pub most_hours: u32,
 }
 
-/// Records to `out`, when all are submitted and again until all have started.
+/// Writes the recording to `out` after all submissions, and repeatedly until all of them have started.
 pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
     let mut site = Site::of(cluster);
     let mut draw = Draw::new(plan.seed);
@@ -48,7 +48,8 @@ pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
             println!("{} of {} submitted", submissions.len(), plan.count);
             continue;
         }
-        // Others are submitted until the last has started: the queue must not drain for those that wait longest.
+        // More jobs are submitted until the last recorded one has started, because the queue must not drain
+        // for the jobs that wait longest.
         let now = site.clock.now();
         end = end.min(now + f64::from(plan.most_hours) * 3600.0);
         if now - last_look < LOOK {
@@ -72,7 +73,7 @@ fn write(submissions: &[Submission], out: &Path) {
     }
 }
 
-/// A job as it is submitted.
+/// A submitted job.
 #[derive(Clone, Copy)]
 pub struct Order<'a> {
     pub asks: &'a Asks,
@@ -82,7 +83,7 @@ pub struct Order<'a> {
     pub run_min: f64,
 }
 
-/// A job that has ended, and when: Unix seconds.
+/// A job that has ended, with the time in Unix seconds.
 pub struct Ended {
     pub job: u64,
     pub end: f64,
@@ -173,7 +174,7 @@ impl Site {
         let mut seen = snapshot(texts, QueueLook { at: Time(at), user: &self.user }).expect("a snapshot");
         self.growth = seen.scheduling.priority_per_hour.or(self.growth);
         seen.scheduling.priority_per_hour = self.growth;
-        // The load starts with many jobs at once, which is not typical of any user.
+        // The load begins with many jobs at once, which is not typical of any user.
         seen.history_since = seen.history_since.map(|since| Time(since.0 + 3600.0));
         if at - self.earlier.0 > 3600.0 {
             self.earlier = (at, squeue);
@@ -205,14 +206,14 @@ impl Site {
         })
     }
 
-    /// Returns when `sbatch --test-only` would start a job, Unix seconds.
+    /// Returns the start of a job according to `sbatch --test-only`, in Unix seconds.
     pub fn test_only(&self, order: &Order<'_>) -> Option<f64> {
         let command = sbatch::test_command(&self.script(order), &options(order));
         let test = sbatch::test(&self.slurm, &command).expect("Slurm answers");
         if let TestOnlyAnswer::Starts(date) = test { time::unix(&date) } else { None }
     }
 
-    /// Submits a job; returns its number, or nothing where Slurm refuses it.
+    /// Submits a job; returns its number, or `None` if Slurm refuses it.
     pub fn order(&self, order: &Order<'_>) -> Option<u64> {
         let parsable = std::iter::once("--parsable".to_owned()).chain(options(order));
         let command = CommandLine { stdin: Some(self.script(order)), ..CommandLine::new("sbatch", parsable) };
@@ -229,7 +230,7 @@ impl Site {
         format!("#!/bin/sh\nexec sleep {:.3}\n", self.clock.real_seconds(order.run_min * 60.0))
     }
 
-    /// Returns our jobs that have ended, of those submitted since a moment.
+    /// Returns the ended jobs among our jobs that were submitted since a given time.
     pub fn ended(&self, since: f64) -> Vec<Ended> {
         let ended = |line: &str| {
             let (job, end) = line.split_once('|')?;
@@ -247,7 +248,7 @@ impl Site {
         self.ask(&CommandLine::new("sacct", fields))
     }
 
-    /// Notes the starts that the accounting knows.
+    /// Records the starts that accounting shows.
     fn read_starts(&self, submissions: &mut [Submission]) {
         let Some(first) = submissions.first() else { return };
         let printed = self.accounted(first.snapshot.taken_at.0, "JobIDRaw,Start");

@@ -10,10 +10,10 @@ use hsched_queue::{
 use crate::Submission;
 use crate::picture::{Point, svg};
 
-/// A start may be earlier or later by this time anyway, because of the submission after the look and Slurm's own
-/// delays.
+/// A start may be earlier or later by this time in any case, because of the submission after the look and
+/// Slurm's own delays.
 const TOLERANCE: f64 = 150.0;
-/// What counts as waiting.
+/// Minimum time that counts as waiting.
 const WAITED: f64 = 600.0;
 const SAMPLES: usize = 60;
 
@@ -25,7 +25,7 @@ struct ScoredStart {
     /// Error of the median, and of `--test-only`.
     error: f64,
     test_only: Option<f64>,
-    /// Which point of the samples it was.
+    /// The quantile of the samples at which it started.
     point: f64,
     starts: Vec<f64>,
     /// Time of the estimate, in Unix seconds.
@@ -34,7 +34,7 @@ struct ScoredStart {
 
 /// Prints coverage and errors of the recordings, each alone and together.
 ///
-/// `each` prints a line for each start, too, in hours.
+/// With `each`, it also prints a line for each start, in hours.
 pub fn score(files: &[&str], each: bool) {
     let mut all = Vec::new();
     for file in files {
@@ -137,9 +137,10 @@ fn report(told: &[ScoredStart]) {
     }
 }
 
-/// Reports the intervals as `when` would have corrected them by the starts that were known by then, from 30 on.
+/// Reports the intervals with the calibration that `when` would have used, from the starts known at the time
+/// if there were at least 30.
 fn recalibrated(told: &[ScoredStart]) {
-    // Of starts at once every point is as right.
+    // For immediate starts, every quantile is equally right.
     let waits = |start: &&ScoredStart| start.waited > WAITED || start.estimate.median.0 > WAITED;
     let corrected: Vec<ScoredStart> = told
         .iter()

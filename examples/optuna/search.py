@@ -69,7 +69,7 @@ class Search:
             parameters = {"lr": trial.suggest_float("lr", 1e-3, 1.0, log=True), "seed": trial.suggest_int("seed", 1, 3)}
             self.trials[trial.number] = trial
             self.submit(trial.number, parameters)
-        # `hsched run` ends with its last job: it is started again for those that came later.
+        # `hsched run` ends after its last job, so it is started again for jobs that were added later.
         if self.trials and self.arguments.run and (self.runner is None or self.runner.poll() is not None):
             self.runner = subprocess.Popen(shlex.split(self.arguments.run), stdout=subprocess.DEVNULL)
 

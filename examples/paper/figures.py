@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-# Samples per epoch, epochs, global batch, MB of gradients, samples/s on V100, P100, T4. Printed: the first three columns of Table III,
-# ResNet18 and VGG19 on V100 and T4.
+# Samples per epoch, epochs, global batch, MB of gradients, samples/s on V100, P100, T4. Printed in the paper:
+# the first three columns of Table III, ResNet18 and VGG19 on V100 and T4.
 MODELS: Dict[str, Tuple[int, int, int, float, Tuple[float, float, float]]] = {
     "resnet101": (50000, 200, 512, 170.0, (520, 360, 210)),
     "resnet18": (100000, 200, 512, 46.8, (644, 420, 275)),

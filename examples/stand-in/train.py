@@ -57,7 +57,7 @@ class Rank:
             self.run, self.plan = env["HSCHED_RUN"], env["HSCHED_PLAN"]
             self.batch, self.global_batch = int(env["HSCHED_LOCAL_BATCH"]), int(env["HSCHED_GLOBAL_BATCH"])
             self.batches = [int(b) for b in env["HSCHED_BATCHES"].split(",")]
-            # Without replicas, each rank is one.
+            # Without replicas, each rank is a replica.
             self.replica, self.replica_rank = int(env.get("HSCHED_REPLICA", self.rank)), int(env.get("HSCHED_REPLICA_RANK", 0))
             self.epochs, self.epochs_done = int(env["HSCHED_EPOCHS"]), int(env["HSCHED_EPOCHS_DONE"])
             self.checkpoint = os.path.join(env["HSCHED_CHECKPOINT_DIR"], "stand-in.json")
@@ -242,7 +242,7 @@ def load(me: Rank) -> Tuple[int, int]:
             saved = json.load(file)
     except FileNotFoundError:
         return me.epochs_done + 1, 0
-    # The checkpoint of an epoch that is over, or one with steps of another size, does not help.
+    # The checkpoint of an epoch that has ended, or of steps of another size, is of no use.
     if saved["epoch"] != me.epochs_done + 1 or saved["global_batch"] != me.global_batch:
         return me.epochs_done + 1, 0
     return saved["epoch"], saved["step"]
@@ -298,12 +298,13 @@ def train_epoch(me: Rank, ring: Ring, epoch: int, first_step: int, blocks: List[
         part = blocks[step] / me.global_batch  # the short last step takes its part of a whole one
         wanted = me.step_s * part
         sleep_until(begin + wanted)
-        # What the GPU would have measured: waking up late is the fault of this machine, and so is no part of it.
+        # The time that the GPU would have measured. A late wake-up is caused by this machine and is not part
+        # of it.
         compute_s += wanted
         samples += share(me, blocks[step])
         stopping = ring.meet(bool(stop))
-        # The next step counts from when this one should have ended, so that delays do not add up; after a
-        # long pause it starts afresh.
+        # The next step counts from the planned end of this one, so that delays do not add up; after a long
+        # pause, it counts from now.
         begin += ring.step_s * part + sync_s
         begin = max(begin, time.monotonic() - max(1.0, ring.step_s))
         if stopping and step + 1 < len(blocks):

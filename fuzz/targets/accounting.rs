@@ -1,4 +1,4 @@
-//! Saved output of sacct, and what is made of its runs.
+//! Saved output of sacct, and the reviews of its runs.
 #![no_main]
 
 use hsched_model::Time;

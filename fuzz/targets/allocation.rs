@@ -1,4 +1,4 @@
-//! What a job has of its nodes, as scontrol prints it: no text panics, and no node is there twice.
+//! A job's allocation as printed by scontrol: no text causes a panic, and no node appears twice.
 #![no_main]
 
 use hsched_slurm::allocation;

@@ -1,4 +1,4 @@
-//! Batch scripts of others: whatever they hold, the YAML and the JSON made of them say the same.
+//! Arbitrary batch scripts: the resulting YAML and JSON have the same content.
 #![no_main]
 
 use hsched_slurm::batch_script;

@@ -1,4 +1,4 @@
-//! Cluster files: what is read is written as a file that reads back the same.
+//! Cluster files: a file that is read and written again reads back as the same cluster.
 #![no_main]
 
 use hsched_model::formats::cluster;

@@ -1,4 +1,4 @@
-//! Hostlists: what is folded expands to the same names.
+//! Hostlists: a compressed list expands to the same names.
 #![no_main]
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Job files: what is read is written as JSON that reads back the same.
+//! Job files: jobs that are read and written as JSON read back as the same jobs.
 #![no_main]
 
 use hsched_model::formats::jobs;

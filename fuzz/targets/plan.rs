@@ -1,4 +1,4 @@
-//! Plan files: read and checked as `hsched submit` does.
+//! Plan files, read and checked as by `hsched submit`.
 #![no_main]
 
 use hsched_plan::verify;

@@ -1,10 +1,10 @@
-//! The rows of hsched's own question to sacct.
+//! The rows that sacct prints for hsched's own call.
 #![no_main]
 
 use hsched_slurm::sacct;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    // Bars are easier to come by than the control character that ends fields.
+    // Bars are more likely than the control character that ends fields.
     if let Ok((jobs, _)) = sacct::parse(&text.replace('|', "\u{1f}")) {
         jobs.iter().for_each(|job| drop(job.tag()));
     }

@@ -1,11 +1,11 @@
-//! Saved output of any kind: recognised, read, and written as a cluster file that reads back.
+//! Saved output of any kind: it is recognised, read, and written as a cluster file that reads back.
 #![no_main]
 
 use hsched_slurm::saved::{Columns, Saved, read};
 use hsched_model::formats;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    // A first line that is a format of sinfo says what the columns of the others are.
+    // If the first line is a format of sinfo, it defines the columns of the other lines.
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let columns: Option<Columns> = first.parse().ok();
     let saved = if columns.is_some() { read(rest, columns.as_ref()) } else { read(text, None) };
@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         Ok(Saved::Inventory(json)) => formats::inventory::parse(&json).ok().map(|(cluster, _)| cluster),
         Ok(Saved::ClusterFile) | Err(_) => None,
     };
-    // A line may stand for thousands of nodes; those take long and show nothing new.
+    // A line may represent thousands of nodes, which take long and show nothing new.
     if let Some(cluster) = cluster.filter(|cluster| cluster.nodes.len() < 2000) {
         assert!(cluster.nodes.iter().flat_map(|node| &node.gpus).all(|stock| stock.used <= stock.total));
         let yaml = formats::cluster::to_yaml(&cluster);

@@ -1,4 +1,5 @@
-//! Batch scripts with options beside them: a value that can be replaced in place reads as the new one, and nothing else changes.
+//! Batch scripts with options beside them: after a value is replaced in place, the new value is read, and
+//! nothing else changes.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|input: (&[u8], &str, bool)| {
         let OptionSource::Script { value: Some(value), .. } = &option.source else { continue };
         let changed = [&script[..value.bytes.start], b"1", &script[value.bytes.end..]].concat();
         let again = read(&changed, &words, version);
-        // A value of `#PBS` may be translated otherwise once it is another.
+        // Another value of `#PBS` may be translated in another way.
         if !script.windows(2).any(|pair| pair == b"#P" || pair == b"#B") {
             let second = again.options.get(place).map(|option| (option.name.as_str(), option.value.as_deref()));
             assert_eq!(second, Some((option.name.as_str(), Some("1"))));

@@ -1,10 +1,10 @@
-//! The records of hsched's own question to squeue.
+//! The records that squeue prints for hsched's own call.
 #![no_main]
 
 use hsched_slurm::squeue;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    // Bars and line ends are easier to come by than the control characters that frame records.
+    // Bars and line ends are more likely than the control characters that frame records.
     if let Ok((jobs, _)) = squeue::parse(&text.replace('|', "\u{1f}").replace('\n', "\u{1e}\n")) {
         jobs.iter().for_each(|job| drop(job.tag()));
     }

@@ -26,7 +26,7 @@ def main():
     while True:
         time.sleep(LOOK)
         lib.sem_getvalue(lock, ctypes.byref(value))
-        # One that had only stopped gives it back as well.
+        # A process that had only been stopped also gives it back.
         if value.value > 1:
             lib.sem_trywait(lock)
         taken = taken + 1 if value.value <= 0 else 0

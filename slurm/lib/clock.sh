@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # A clock that runs faster than that of the machine, for slurmctld, the slurmds and slurmdbd (libfaketime).
 #
-# The daemon `clock` holds the memory in which they share the moment at which it began, and frees the lock of that
-# memory when a program dies with it. Jobs do not inherit the clock.
+# The daemon `clock` holds the shared memory with the start time of the clock, and frees the lock of that memory if a
+# program dies while it holds the lock. Jobs do not inherit the clock.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
 # Starts the clock; its child writes the variables of the clock for programs to DIR/etc/clock.
@@ -18,7 +18,7 @@ start_clock() {
 
 clock_is_shared() { [[ -s $DIR/etc/clock ]]; }
 
-# Sets CLOCK to the variables that make a program go by the cluster's clock; empty if that is the machine's clock.
+# Sets CLOCK to the variables that make a program use the cluster's clock; empty if that is the machine's clock.
 read_clock() {
   CLOCK=()
   [[ $SPEED == 1 ]] || mapfile -t CLOCK <"$DIR/etc/clock"
@@ -42,8 +42,8 @@ remove_clock() {
   done <"$DIR/etc/clock"
 }
 
-# What a clock that runs fast needs beside the common settings: an answer that takes a second of ours takes minutes of
-# the cluster's. Without a database, ended jobs stay visible for eight minutes of real time.
+# Additional settings for a fast clock: an answer that takes a second of real time takes minutes of the cluster's time.
+# Without a database, ended jobs stay visible for eight minutes of real time.
 fast_settings() {
   cat <<END
 SchedulerParameters=bf_interval=120,bf_max_time=3600,bf_continue,bf_window=5760,bf_resolution=60,bf_max_job_test=2000,default_queue_depth=1000

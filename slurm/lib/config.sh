@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Writes what the daemons read: slurm.conf, gres.conf, cgroup.conf, slurmdbd.conf and the fake devices.
+# Writes the files of the daemons: slurm.conf, gres.conf, cgroup.conf, slurmdbd.conf and the fake devices.
 # shellcheck disable=SC2153 # dev-cluster and nodes.sh set the names in capitals
 
 # Writes every file below DIR/etc and DIR/dev, from the parsed node file and the options.
@@ -18,7 +18,7 @@ cgroup_settings() {
   printf 'CgroupAutomount=no\n'
 }
 
-# Slurm sets CUDA_VISIBLE_DEVICES only for files that stat as character devices: links to /dev/null do.
+# Slurm sets CUDA_VISIBLE_DEVICES only for character devices; links to /dev/null count as such.
 write_devices_and_gres() {
   local node entry type count first index
   for node in "${NODE_NAMES[@]}"; do
@@ -102,7 +102,7 @@ timeout_settings() {
 }
 
 auth_settings() {
-  # A credential is good for two minutes of the cluster's clock unless this says otherwise.
+  # Without this setting, a credential is valid for two minutes of the cluster's clock.
   if [[ $AUTH == munge ]]; then
     printf 'AuthType=auth/munge\nAuthInfo=socket=%s/munge/socket,cred_expire=%d\nCredType=cred/munge\n' "$DIR" $((120 * SPEED))
   else

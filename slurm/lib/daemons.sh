@@ -30,7 +30,7 @@ start_missing_daemons() {
   wait_for cluster_usable slurmctld 15
 }
 
-# Starts daemon $1 as the command behind it: in its own session, with a clean environment, signals and descriptors.
+# Starts daemon $1 with the command that follows, in its own session, with a clean environment, signals and descriptors.
 start_daemon() {
   local name=$1
   shift
@@ -45,7 +45,7 @@ start_daemon() {
   disown $!
 }
 
-# Starts daemon $1 as the command behind it, with the cluster's clock and its view of the host name.
+# Starts daemon $1 with the command that follows, with the cluster's clock and its view of the host name.
 start_slurm_daemon() {
   local name=$1
   shift
@@ -53,7 +53,7 @@ start_slurm_daemon() {
   start_daemon "$name" "${HOST_VIEW[@]}" env "${CLOCK[@]}" "$@"
 }
 
-# A daemon that kept a caller's pipe open would make the caller wait for ever.
+# A daemon that kept a caller's pipe open would make the caller wait forever.
 close_descriptors() {
   local descriptor
   for descriptor in /proc/self/fd/*; do
@@ -62,7 +62,7 @@ close_descriptors() {
   done
 }
 
-# Waits until the function $1 succeeds; gives up when daemon $2 died or after $3 seconds.
+# Waits until the function $1 succeeds; fails when daemon $2 has died or after $3 seconds.
 wait_for() {
   local deadline=$((SECONDS + $3))
   until "$1"; do
@@ -94,8 +94,8 @@ start_munged() {
 
 munge_answers() { [[ -S $DIR/munge/socket ]] && munge --no-input --socket="$DIR/munge/socket" >/dev/null 2>&1; }
 
-# The database listens on a socket in a directory of our own only, and knows its user by that socket. A crash of the
-# machine may cost it everything, so it never waits for the disk.
+# The database listens only on a socket in a directory of the cluster and identifies its user by that socket. Its data
+# may be lost in a crash of the machine, so it never waits for the disk.
 start_mariadbd() {
   local -a options=(--no-defaults --user="$ME" --datadir="$DIR/sql/data" --skip-name-resolve --innodb-log-file-size=8M
     --innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=0 --innodb-buffer-pool-size=64M)
@@ -139,12 +139,12 @@ slurmdbd_listens() { listens_on $((PORT + 1)); }
 slurmctld_listens() { listens_on "$PORT"; }
 listens_on() { listening_ports | grep -qx "$1"; }
 
-# Prints "NODE|STATE|REASON" of every node, once. A state with an asterisk is that of a node that does not answer.
+# Prints "NODE|STATE|REASON" of every node, once. An asterisk marks the state of a node that does not answer.
 node_states() {
   timeout 3 sinfo -h -N -o '%N|%T|%E' 2>/dev/null | sort -u
 }
 
-# Succeeds when every slurmd of this cluster listens and every node is ready; gives up when one has died.
+# Succeeds when every slurmd of this cluster listens and every node is ready; fails when a slurmd has died.
 cluster_usable() {
   local node listening
   for node in "${NODE_NAMES[@]}"; do
@@ -167,7 +167,7 @@ nodes_ready() {
   ((ready == ${#NODE_NAMES[@]}))
 }
 
-# Prints a line per daemon; fails when one is missing.
+# Prints a line for each daemon; fails if one is missing.
 show_daemons() {
   local daemon pid missing=0
   for daemon in $(expected_daemons); do

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The cluster's directory: where it is, who may touch it, what it remembers, its ports, and its view of the host name.
+# The cluster's directory: its path, owner, stored options and ports, and its view of the host name.
 
 readonly LAYOUT=2 LONGEST_DIRECTORY=70 FIRST_PORT=10000 LAST_PORT=19900 PORT_STEP=64
 
-# Sets DIR to the absolute path of the wanted or the default directory.
+# Sets DIR to the absolute path of the given or the default directory.
 resolve_directory() {
   local wanted=$1 runtime=${XDG_RUNTIME_DIR:-/tmp}
   if [[ -z $wanted ]]; then
@@ -25,7 +25,7 @@ lock_directory() {
   while true; do
     exec 9>>"$DIR.lock" || fail "cannot write $DIR.lock"
     flock --wait 60 9 || fail "another dev-cluster works on $DIR"
-    # The one before us has removed the file that we waited for.
+    # The previous holder has removed the lock file.
     [[ $DIR.lock -ef /proc/self/fd/9 ]] && break
     exec 9>&-
   done
@@ -40,7 +40,7 @@ unlock_directory() {
   LOCKED=no
 }
 
-# Refuses a directory that holds something else.
+# Refuses a directory with other content.
 refuse_foreign_directory() {
   if [[ ! -e $DIR/.dev-cluster ]]; then
     [[ ! -d $DIR || -z $(ls -A "$DIR") ]] || fail "$DIR is not empty and holds no dev-cluster"
@@ -65,7 +65,7 @@ remove_directory() {
   fi
 }
 
-# A cluster is remembered from the moment its options are written until it is stopped.
+# The options of a cluster are stored from its start until it is stopped.
 is_remembered() { [[ -e $DIR/etc/options ]]; }
 
 remember_options() {
@@ -83,7 +83,7 @@ recall_options() {
   read_nodes "$DIR/etc/nodes"
 }
 
-# Refuses options that were given now and differ from those of the cluster in DIR.
+# Refuses options on the command line that differ from those of the cluster in DIR.
 refuse_other_options() {
   local port auth accounting limits timeouts speed slurm differ=''
   read -r port auth accounting limits timeouts speed slurm _ <"$DIR/etc/options"
@@ -98,7 +98,7 @@ refuse_other_options() {
   [[ -z $differ ]] || fail "the cluster in $DIR was started with:$differ; first: dev-cluster down --dir $DIR"
 }
 
-# Sets PORT to the first port of a free block; a given one must be free.
+# Sets PORT to the first port of a free block; a given block must be free.
 choose_ports() {
   local count=$((2 + ${#NODE_NAMES[@]})) blocks=$(((LAST_PORT - FIRST_PORT) / PORT_STEP)) try taken
   if [[ -n $PORT ]]; then
@@ -114,7 +114,7 @@ choose_ports() {
   fail "no $count free ports in a row from $FIRST_PORT to $LAST_PORT"
 }
 
-# Prints the first port of $1 … $1+$2-1 that something listens on.
+# Prints the first port of $1 … $1+$2-1 that is in use.
 taken_port() {
   listening_ports | awk -v first="$1" -v count="$2" '$1 >= first && $1 < first + count { print; exit }'
 }
@@ -126,13 +126,14 @@ listening_ports() {
     while read -r port; do printf '%d\n' "0x$port"; done
 }
 
-# Prints the address that Slurm's programs find for this host.
+# Prints the address to which Slurm's programs resolve this host's name.
 host_address() { "$@" getent ahostsv4 "$(uname -n)" | awk '{ print $1; exit }' || true; }
 
 # Sets HOST_VIEW to the command in front of a daemon that gives it a host name on 127.0.0.1; empty if it has one.
 #
-# srun listens on the host name's address only, and the nodes call it on 127.0.0.1. Where the two differ, the daemons
-# and with them all jobs get a private mount namespace with their own /etc/hosts. A root has its own anyway.
+# srun listens only on the host name's address, and the nodes connect to it on 127.0.0.1. If the two differ, the
+# daemons, and with them all jobs, get a private mount namespace with their own /etc/hosts. A root has its own in any
+# case.
 prepare_host_view() {
   local address
   HOST_VIEW=()

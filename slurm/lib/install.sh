@@ -3,7 +3,7 @@
 
 readonly POLICY=/usr/sbin/policy-rc.d
 
-# Prints the programs that are needed and missing.
+# Prints the required programs that are missing.
 missing_programs() {
   local program
   local -a wanted=(slurmctld slurmd srun sinfo flock setsid)
@@ -59,7 +59,7 @@ allow_services() {
   [[ ! -e $POLICY.dev-cluster ]] || mv "$POLICY.dev-cluster" "$POLICY"
 }
 
-# Prints those of the packages' services that the host starts at boot.
+# Prints the services of the packages that the host starts at boot.
 enabled_services() {
   local service
   for service in munge slurmctld slurmd slurmdbd mariadb; do

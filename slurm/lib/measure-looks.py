@@ -26,7 +26,7 @@ COUNTS = [(1, 50), (2, 30), (4, 20)]
 LIMITS = [(1, 3), (3, 3), (8, 3), (16, 1)]  # hours
 MOST_WAIT = 24 * 3600  # how long it is watched after the last submission
 LOOK = 1800
-TOLERANCE = 150  # what a start takes at this clock
+TOLERANCE = 150  # the duration of a start on this clock
 
 
 def pick(rng, weighted):

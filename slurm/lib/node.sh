@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# One node of the running cluster: set down, brought back, or killed as when its machine loses power.
+# Sets one node of the running cluster down, brings it back, or kills it as if its machine lost power.
 # shellcheck disable=SC2153 # dev-cluster and nodes.sh set the names in capitals
 
 # Sets node $1 down, as an administrator does: Slurm ends its jobs, and it stays down until `node up`.
@@ -8,7 +8,7 @@ node_down() { scontrol update nodename="$1" state=down reason=dev-cluster; }
 # Brings node $1 back from any state, and returns when it accepts jobs.
 node_up() {
   local pid
-  # Before the slurmd registers: a node that is resumed later waits for the controller's next question.
+  # Resumes the node before the slurmd registers; a node that is resumed later waits for the controller's next ping.
   case $(node_state "$1") in
     *down* | *drain* | *fail*) scontrol update nodename="$1" state=resume ;;
   esac
@@ -22,7 +22,7 @@ node_up() {
   wait_for awaited_node_ready "slurmd-$1" 15
 }
 
-# Ends everything that runs on node $1 at once; Slurm has to notice by itself.
+# Ends all processes on node $1 at once; Slurm has to detect it by itself.
 node_kill() {
   local round pids
   for ((round = 0; round < 40; round++)); do

@@ -17,7 +17,7 @@ read_nodes() {
   ((NODES_BAD == 0)) || misuse "$NODES_FILE: $NODES_BAD bad line(s)"
 }
 
-# Parses NODES_TEXT: partitions first, as node lines may name one that is declared below them.
+# Parses NODES_TEXT: partitions first, because node lines may name a partition that is declared below them.
 parse_nodes() {
   local line wanted
   local -a words
@@ -37,7 +37,7 @@ parse_nodes() {
   check_whole_file
 }
 
-# Reports what no single line can show.
+# Reports errors that involve several lines.
 check_whole_file() {
   local partition
   ((NODES_BAD == 0)) || return 0
@@ -125,7 +125,7 @@ is_node_setting() { # KEY VALUE
   esac
 }
 
-# Sets the caller's `names` to the nodes that the pattern $1 stands for.
+# Sets the caller's `names` to the nodes that match the pattern $1.
 expand_names() {
   local range ranges first last number prefix
   [[ $1 =~ ^([A-Za-z][A-Za-z0-9_-]*)(\[([0-9,-]+)\])?$ ]] || return 1

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Finds, remembers and stops the processes of one cluster, and never any other.
-#
-# A daemon is known by its pid and start time, and by the marker in its environment. A slurmstepd overwrites its
+# Finds, records and stops the processes of one cluster, and never those of another.
+# A
+# daemon is identified by its pid and start time, and by the marker in its environment. A slurmstepd overwrites its
 # environment, but keeps files below DIR open. A job's process has this cluster's SLURM_CONF and a SLURMD_NODENAME.
 
 readonly MARKER=HSCHED_DEV_CLUSTER_OF
@@ -22,7 +22,7 @@ remember_process() {
   printf '%s %s\n' "$2" "$start" >"$DIR/run/$1.pid"
 }
 
-# Prints the pid of daemon $1 if it lives; a zombie does not (some PID 1 reap late).
+# Prints the pid of daemon $1 if it is alive; a zombie is not (PID 1 may reap it late).
 daemon_pid() {
   local pid start state now
   { read -r pid start <"$DIR/run/$1.pid"; } 2>/dev/null || return 1
@@ -69,7 +69,7 @@ steps() {
 # A user's shell has SLURM_CONF as well, but no SLURMD_NODENAME.
 job_processes() { with_configuration | with_variable 'SLURMD_NODENAME=.*'; }
 
-# Passes on the pids on stdin whose environment has a variable like $1.
+# Prints the pids from stdin whose environment has a variable like $1.
 with_variable() {
   local pid
   while read -r pid; do
@@ -92,7 +92,7 @@ with_configuration() {
 
 pids_of_paths() { sed -n 's|^/proc/\([0-9]*\)/.*|\1|p'; }
 
-# Adds all descendants of the pids on stdin, and leaves zombies out.
+# Adds all descendants of the pids on stdin, and removes zombies.
 with_descendants() {
   { sed 's/^/root /'; grep -H -e ^State -e ^PPid /proc/[0-9]*/status 2>/dev/null || true; } | awk '
     $1 == "root" { wanted[$2] = 1; next }
@@ -108,7 +108,7 @@ with_descendants() {
     }'
 }
 
-# Drops this script and its ancestors from the pids on stdin.
+# Removes this script and its ancestors from the pids on stdin.
 without_ancestors() {
   local pid=$$ own=" $$ "
   while pid=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null) && ((pid > 1)); do own+="$pid "; done
@@ -117,13 +117,13 @@ without_ancestors() {
   done
 }
 
-# Stops the whole cluster and returns when nothing of it is left; fails when something survives for a second.
+# Stops the whole cluster and returns when no process is left; fails if a process survives for a second.
 stop_cluster() {
   local round pids waiting
   for ((round = 0; round < 40; round++)); do
     pids=$(cluster_processes) waiting=$(waiting_commands)
     [[ -n $pids$waiting ]] || return 0
-    # srun and sbatch get the chance to put a terminal back in order.
+    # srun and sbatch get time to restore the terminal.
     signal_all "$( ((round < 2)) && echo TERM || echo KILL)" "$waiting"
     signal_all KILL "$pids"
     sleep 0.02
@@ -137,7 +137,7 @@ signal_all() { # SIGNAL PIDS
   for pid in $2; do kill -s "$1" "$pid" 2>/dev/null || true; done
 }
 
-# Stops the one daemon $1.
+# Stops only daemon $1.
 stop_daemon() {
   local pid round
   for ((round = 0; round < 50; round++)); do

@@ -29,7 +29,8 @@ GAP = 700  # seconds between submissions, on average
 # A single job within these bounds is below every drawn limit.
 MOST_GPU_MINUTES = 3600
 MOST_SHORT_GPUS = 4
-# Two that a limit never allows: more GPU-minutes than chem may have, more GPUs than pshort gives. By how many come before.
+# Two submissions that a limit never allows: more GPU-minutes than chem may have, and more GPUs than pshort
+# allows; the key is the number of submissions before them.
 NEVER = {9: ("backup", "chem", "gpu", "v100", 8, 720), 29: ("proxy", "bio", "short", "v100", 8, 60)}
 MOST_WAIT = 30 * 3600  # how long it is watched after the last submission
 LOOK = 1800

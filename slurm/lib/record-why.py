@@ -21,8 +21,8 @@ import time
 
 # Users and their colleagues; two cases that run side by side share them.
 SLOTS = 2 * [("proxy", "games"), ("www-data", "mail"), ("backup", "news"), ("list", "uucp"), ("lp", "man"), ("irc", "bin"), ("sys", "daemon")]
-# In minutes of the cluster's clock: how long other jobs run on after the change, how long a job that is left alone is watched, the
-# time limit of other jobs, and how long a job runs that has started.
+# In minutes of the cluster's clock: the time that other jobs continue after the change, the time for which an
+# unchanged job is watched, the time limit of other jobs, and the run time of a job that has started.
 BUSY, WATCH, LIMIT, RUN = 60, 75, 1200, 30
 # How long a reason may take to appear, in seconds of the machine.
 PATIENCE = 40
@@ -60,7 +60,7 @@ class Case:
     user: str = ""     # limits of the user in it
     qos: str = ""      # limits of the QOS of the job
     partition: str = ""  # fields of the partition that are set first
-    after: tuple = ()  # what root does once the job is there
+    after: tuple = ()  # the command that root runs once the job is there
     reason: str = ""   # how Slurm's reason begins, where the name of the case is not it
     limit: tuple = ()  # name and number of the limit
     spare: bool = False  # whether the account may use the spare partition, too

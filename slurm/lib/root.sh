@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Another version of Slurm: a small Debian that carries it, in which the cluster's daemons, Slurm's commands and jobs run.
+# Another version of Slurm: a small Debian with it, in which the cluster's daemons, Slurm's commands and jobs run.
 #
 # It is made once for all clusters. Each cluster has a process, the daemon `root`, with a mount namespace in which that
-# Debian is `/`, and in it the directories of this machine. Short scripts in DIR/bin run Slurm's commands there.
+# Debian is `/` and contains the directories of this machine. Short scripts in DIR/bin run Slurm's commands there.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
-# Marks a root and holds the version of its Slurm; so that a program can find out that it runs in one.
+# Marks a root and has the version of its Slurm, so that a program can find out that it runs in a root.
 readonly ROOT_MARKER=HSCHED_DEV_CLUSTER_ROOT ROOT_MARK=etc/hsched-slurm-root NO_ROOT=3 VERSIONS='20.11, 22.05, 24.11, 26.05'
 
 readonly ROOT_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -22,7 +22,7 @@ lack() { say "Slurm $SLURM: $*"; exit "$NO_ROOT"; }
 
 roots_directory() { printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/hsched"; }
 
-# Prints Debian's name for the release that carries version $1; fails where none does.
+# Prints the name of the Debian release with version $1; fails if there is none.
 suite_of() {
   case $1 in
     20.11) echo bullseye ;;
@@ -33,7 +33,7 @@ suite_of() {
   esac
 }
 
-# Ensures that there is a root of the requested version, and prints a message if the archive had another one.
+# Ensures that there is a root of the requested version, and prints a message if the archive had another version.
 require_root() {
   is_rooted || return 0
   ROOT=$(roots_directory)/slurm-$SLURM
@@ -46,19 +46,19 @@ require_root() {
 
 root_version() { cat "$ROOT/$ROOT_MARK"; }
 
-# Sets VERSION to that of the Slurm that this cluster will have, like 22.05.8.
+# Sets VERSION to the version of this cluster's Slurm, such as 22.05.8.
 find_version() {
   if is_rooted; then VERSION=$(root_version); else VERSION=$(slurmctld -V) VERSION=${VERSION##* }; fi
 }
 
-# Succeeds where the cluster's Slurm is version $1 or later.
+# Succeeds if the cluster's Slurm is version $1 or later.
 slurm_is_since() { printf '%s\n' "$1" "$VERSION" | sort -V -C; }
 
 make_root() {
   local suite packages mirror log=$ROOT.log new=$ROOT.new
   suite=$(suite_of "$SLURM")
   packages=slurmctld,slurmd,slurm-client,slurmdbd,munge,mariadb-server,libfaketime,faketime,python3,procps,mount,tzdata
-  # That of 20.11 is too old for what hsched trains with.
+  # The torch of 20.11's Debian is too old for hsched's training package.
   [[ $SLURM == 20.11 ]] || packages+=,python3-torch
   command -v mmdebstrap >/dev/null || lack 'mmdebstrap is missing: apt-get install mmdebstrap debian-archive-keyring'
   ask_for_root "$suite"
@@ -69,7 +69,7 @@ make_root() {
   for mirror in "${MIRRORS[@]}"; do
     say "making a root of Debian $suite from $mirror"
     rm -rf --one-file-system "$new"
-    # A copy of the archive may be older than it allows.
+    # A mirror of the archive may be older than its signature allows.
     if mmdebstrap --variant=apt --include="$packages" --aptopt='Acquire::Check-Valid-Until "false"' \
       --customize-hook="$HERE/lib/finish-root \"\$1\" $suite $ROOT_MARK" "$suite" "$new" "$mirror" >"$log" 2>&1; then
       mv "$new" "$ROOT"
@@ -108,7 +108,7 @@ remove_roots() {
   done
 }
 
-# Writes the scripts that run programs in the root; those for everybody are in DIR/bin.
+# Writes the scripts that run programs in the root; the scripts for all users are in DIR/bin.
 write_wrappers() {
   local program
   is_rooted || return 0
@@ -134,14 +134,14 @@ write_wrapper() { # FILE PROGRAM
   done
 }
 
-# Lets this script find the programs of the cluster's root, and run others there by IN_ROOT.
+# Lets this script find the programs of the cluster's root, and run others there with IN_ROOT.
 use_wrappers() {
   is_rooted || return 0
   IN_ROOT=("$DIR/etc/enter")
   PATH=$DIR/bin:$DIR/sbin:$ROOT_PATH:$PATH
 }
 
-# Starts the process whose mount namespace has the root.
+# Starts the process with the mount namespace of the root.
 start_root() {
   private_hosts >"$DIR/etc/hosts"
   start_daemon root env "$ROOT_MARKER=$ROOT" unshare --mount --propagation slave \

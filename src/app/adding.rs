@@ -16,7 +16,7 @@ use hsched_engine::{BackendKind, Event, JobState, Outcome, Phase, ResumePoint, S
 use hsched_model::{Job, JobName};
 use hsched_ui::{Exit, Failure};
 
-/// How jobs are added.
+/// Options for adding jobs.
 pub(crate) struct Adding<'a> {
     pub context: &'a Context,
     /// Additional sbatch options for every submission.
@@ -71,7 +71,7 @@ impl Adding<'_> {
         let context = self.context;
         let nothing = |failure: Failure| state::undone(failure, "no job was added");
         if self.dry_run && !state::root(context)?.exists() {
-            // Without a state directory nothing is known, and a dry run creates none.
+            // Without a state directory, no jobs are known; a dry run does not create one.
             let queue = slurm::tagged_jobs(context);
             let queue = queue.or_else(|failure| self.waits(&failure).then(Vec::new).ok_or(failure));
             let queue = queue.map_err(nothing)?;
@@ -165,8 +165,8 @@ pub(crate) fn events_of(wanted: &DeferredChange, state: &State) -> Vec<Event> {
     wanted.events().into_iter().filter(is_new).collect()
 }
 
-/// Returns whether the state has the same run of a sweep waiting, queued or completed: a sweep that gets more
-/// runs keeps those, and its failed runs are repeated.
+/// Returns whether the same run of a sweep is waiting, queued or completed in the state. A sweep that gets
+/// more runs keeps such runs and repeats its failed ones.
 fn is_kept(job: &Job, state: &State) -> bool {
     let Some(known) = state.find(&job.name) else { return false };
     let is_same = job.variant.is_some() && known.job.variant == job.variant && job.epochs <= known.job.epochs;

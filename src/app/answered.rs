@@ -7,14 +7,14 @@ use hsched_model::{JobId, JobName};
 
 /// The result of a job's submission, and where the job begins.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct SubmissionResult {
     pub job: JobName,
     /// The answer to a submission request: one of the first five variants.
     pub answer: Answer,
     pub beginning: ResumePoint,
 }
 
-impl Answered {
+impl SubmissionResult {
     /// Returns the id of the job that Slurm now has.
     pub(crate) fn job_id(&self) -> Option<JobId> {
         match self.answer {
@@ -28,7 +28,7 @@ impl Answered {
         matches!(self.answer, Answer::Refused { .. } | Answer::Deferred { .. } | Answer::Unreachable { .. })
     }
 
-    /// Returns its word in JSON.
+    /// Returns the answer as a word for JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self.answer {
             Answer::Submitted { .. } => "submitted",
@@ -50,7 +50,7 @@ impl Answered {
     }
 }
 
-impl fmt::Display for Answered {
+impl fmt::Display for SubmissionResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.job)?;
         let message = self.message().unwrap_or_default();

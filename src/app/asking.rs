@@ -13,11 +13,11 @@ pub(crate) struct SlurmQuery<'a> {
     pub good_for: Seconds,
 }
 
-/// An answer that took this long indicates an overloaded Slurm,
+/// An answer that takes this long indicates that Slurm is overloaded.
 pub(crate) const SLOW: Seconds = Seconds(5.0);
-/// which is called again after this time;
+/// How long to wait before calling an overloaded Slurm again.
 const REST: Seconds = Seconds(900.0);
-/// after an immediate failure, after this time.
+/// How long to wait before calling Slurm again after an immediate failure.
 const PAUSE: Seconds = Seconds(60.0);
 
 /// Returns the answer to a query: the cached one while it is valid, else a new one, else the last one.

@@ -6,7 +6,7 @@ use crate::app::context::Context;
 use crate::app::{deferred_commands, session, state};
 use hsched_engine::live::{Reported, reported};
 use hsched_engine::store::samples::RecentSamples;
-use hsched_engine::store::{Peeked, StateDir};
+use hsched_engine::store::{StateDir, StateView};
 use hsched_engine::{
     EpochReport, Event, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
 };
@@ -24,7 +24,7 @@ pub(crate) struct CurrentState {
     pub follower: &'static str,
     /// Whether their `hsched run` has ended.
     pub is_left: bool,
-    /// What is damaged or lost.
+    /// Messages about damaged or lost files.
     pub warnings: Vec<String>,
     /// Notes on unreadable data.
     pub notes: Vec<String>,
@@ -38,7 +38,7 @@ impl CurrentState {
     pub(crate) fn read(context: &Context, samples: &mut RecentSamples) -> Result<Self, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let Peeked { mut state, deferred_commands: commands, troubles, lost, cluster } =
+        let StateView { mut state, deferred_commands: commands, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
         // In a new state directory, either command may come first.
         let is_new = cluster.is_none() && state.jobs.is_empty() && state.scripts.is_empty();

@@ -8,7 +8,7 @@ use crate::app::copies::refuse_others;
 use crate::app::session::{Backend, JobsLook, Session, backend_kind};
 use crate::app::state;
 use crate::app::submission::in_queue;
-use hsched_engine::store::{DeferredChange, DeferredCommand, Peeked, StateDir};
+use hsched_engine::store::{DeferredChange, DeferredCommand, StateDir, StateView};
 use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 use hsched_ui::{Exit, Failure};
@@ -50,7 +50,7 @@ pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failur
 /// If a file cannot be used.
 pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
-    let Peeked { mut state, deferred_commands: commands, cluster, .. } = peeked;
+    let StateView { mut state, deferred_commands: commands, cluster, .. } = peeked;
     let backend = backend_kind(cluster.as_deref());
     let rules = Rules { backend, ..rules.clone() };
     for command in &commands {

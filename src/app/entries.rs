@@ -1,6 +1,6 @@
 //! Converts chosen requests to a run that submits them: GPUs, shares, and queue choices.
 
-use crate::app::planning::{Planned, PlanningInput, those_behind};
+use crate::app::planning::{PlanningInput, PlanningResult, those_behind};
 use crate::app::start_estimates::OptionEstimate;
 use hsched_engine::{PlannedSubmission, spares};
 use hsched_model::{Cluster, JobDefaults, RequestOption};
@@ -19,7 +19,7 @@ const NO_ROOM: &str = "no request fits on the nodes that are up";
 
 /// The submissions, and the prediction for each, in the same order.
 pub(crate) struct Entries {
-    pub planned: Planned,
+    pub planned: PlanningResult,
     pub intents: Vec<PlannedSubmission>,
     pub foretold: Vec<OptionEstimate>,
 }
@@ -78,7 +78,11 @@ pub(crate) fn entries(
     };
     let file = PlanFile::new(solved, Vec::new(), Capacity::Up, false);
     let PlanningInput { jobs, problem, .. } = input;
-    Ok(Entries { planned: Planned { jobs, problem, plan, proven: None, file }, intents, foretold: all })
+    Ok(Entries {
+        planned: PlanningResult { jobs, problem, plan, proven: None, file },
+        intents,
+        foretold: all,
+    })
 }
 
 /// Returns a job's placement on GPUs of a request's type, with the same number on each node; `None` if none

@@ -16,7 +16,7 @@ const STOPPED: &[u8] = b"hsched: stop requested";
 const TAIL: u64 = 1 << 20;
 
 /// Finds jobs that 0.1.0 recorded as completed although they were stopped before their last epoch; reports
-/// them, marks them as failed, and removes the speeds learnt from these runs. Returns whether anything
+/// them, marks them as failed, and removes the speeds learnt from these runs. Returns whether any job
 /// changed.
 pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
     let mut changed = false;

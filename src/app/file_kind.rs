@@ -54,12 +54,12 @@ pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
         )))
 }
 
-/// Returns a note on values of `hsched init` that were not replaced.
-pub(crate) fn note_examples(text: &str, path: &Path) -> Option<String> {
+/// Returns a note on values of `hsched init` that were not replaced and that this command refuses.
+pub(crate) fn note_examples(text: &str, path: &Path, command: &str) -> Option<String> {
     let keys: Vec<&str> = formats::starter::unedited(text).into_iter().map(|(_, key)| key).collect();
     (!keys.is_empty()).then(|| {
         format!(
-            "{}: {} still have the example values of hsched init; submit refuses them",
+            "{}: {} still have the example values of hsched init; {command} refuses them",
             name(path),
             keys.join(", ")
         )

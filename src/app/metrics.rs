@@ -3,39 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hsched_engine::store::{metric_range, report_folder, reports};
+use hsched_engine::store::{metric_ranges, report_folder, reports};
 use hsched_engine::{JobState, State, SubmissionRecord};
 use hsched_ui::{JobMetric, Metrics, shown_metric};
 
-/// Returns the metric of each job that has reported any, with the values of those that can be compared.
+/// Returns the metric of each job that has reported any.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
-    let begun = || state.jobs.iter().filter(|tracked| tracked.epochs_done > 0);
-    let found: Vec<(&JobState, (String, f64))> =
-        begun().filter_map(|tracked| Some((tracked, metric_of(root, tracked)?))).collect();
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (tracked, (name, _)) in &found {
-        *counts.entry((&tracked.job.model, name)).or_default() += 1;
-    }
-    // The values are in the whole report files, and only the best job of several needs them.
-    let with_values = |(tracked, (name, last)): &(&JobState, (String, f64))| {
-        let is_compared =
-            counts.get(&(tracked.job.model.as_str(), name.as_str())).is_some_and(|jobs| *jobs > 1);
-        let range = is_compared.then(|| metric_range(root, tracked, name)).flatten();
-        (tracked.job.name.clone(), JobMetric { name: name.clone(), last: *last, range })
-    };
-    found.iter().map(with_values).collect()
+    let begun = state.jobs.iter().filter(|tracked| tracked.epochs_done > 0);
+    begun.filter_map(|tracked| Some((tracked.job.name.clone(), metric_of(root, tracked)?))).collect()
 }
 
-/// Returns the metric that is shown of a job, with its last value.
-pub(crate) fn metric_of(root: &Path, tracked: &JobState) -> Option<(String, f64)> {
-    let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
-    let past = tracked.past.iter().rev().map(|past| &past.attempt);
-    let of = |attempt: &SubmissionRecord| reports::metrics(&folder(root, tracked, attempt));
-    let metrics = current.chain(past).map(of).find(|metrics| !metrics.is_empty())?;
+/// Returns the metric to show for a job, among all metrics of its reports.
+pub(crate) fn metric_of(root: &Path, tracked: &JobState) -> Option<JobMetric> {
+    let ranges = metric_ranges(root, tracked);
     let target = tracked.job.target.as_ref().map(|target| target.metric.as_str());
-    let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
+    let names: Vec<&str> = ranges.keys().map(String::as_str).collect();
     let name = shown_metric(&names, target)?;
-    Some((name.to_owned(), *metrics.get(name)?))
+    Some(JobMetric { name: name.to_owned(), range: ranges[name] })
 }
 
 /// Returns the values of a metric after each epoch that reported it, over all submissions of a job.

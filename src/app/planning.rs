@@ -103,7 +103,7 @@ impl PlanningArgs {
 }
 
 /// A plan with the problem that it solves.
-pub(crate) struct Planned {
+pub(crate) struct PlanningResult {
     pub jobs: Vec<Job>,
     pub problem: Problem,
     pub plan: CheckedPlan,
@@ -112,7 +112,7 @@ pub(crate) struct Planned {
     pub file: PlanFile,
 }
 
-impl Planned {
+impl PlanningResult {
     /// Returns the exit code of a plan: 3 if a job was rejected or none was placed.
     pub(crate) fn exit(&self) -> Exit {
         let verdicts = self.plan.verdicts();
@@ -144,7 +144,7 @@ pub(crate) fn plan(
     context: &Context,
     text: &str,
     path: &Path,
-) -> Result<Planned, Failure> {
+) -> Result<PlanningResult, Failure> {
     let PlanningInput { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
         prepare(args, context, text, path)?;
     let name = &args.policy.policy;
@@ -166,7 +166,7 @@ pub(crate) fn plan(
         proven: proven.as_ref(),
     };
     let file = PlanFile::new(solved, notes, capacity, args.pin);
-    Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
+    Ok(PlanningResult { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 
 /// Returns advice if jobs wait because all GPUs are in use.
@@ -208,7 +208,7 @@ fn pieces(
 ///
 /// # Errors
 /// If the file is not a plan, or its plan is invalid (exit 78).
-pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
+pub(crate) fn read(text: &str, path: &Path) -> Result<PlanningResult, Failure> {
     let wrong = |what: String| {
         let message = format!("{}: {what}", input::name(path));
         Failure::new(Exit::BadInput, message)
@@ -241,7 +241,7 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
         wrong(format!("the plan is invalid: {}", list.join("; ")))
     })?;
     file.check(&problem, &plan).map_err(unusable)?;
-    Ok(Planned { jobs, problem, plan, proven: None, file })
+    Ok(PlanningResult { jobs, problem, plan, proven: None, file })
 }
 
 /// Returns the problem of placing the jobs of a job file.
@@ -260,7 +260,7 @@ pub(crate) fn prepare(
         slow_nodes::keep_off(context, &cluster, &mut jobs);
     }
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
-    notes.extend(file_kind::note_examples(text, path));
+    notes.extend(file_kind::note_examples(text, path, "submit"));
     type_names::note_misspelt(&cluster, &jobs, &mut notes);
     after::note_unknown(&jobs, &mut notes);
     notes.extend(goals::remarks(&jobs, asking::time(&context.clock)));
@@ -327,14 +327,14 @@ pub(crate) fn solve(
     Ok((plan, Seconds(time.as_secs_f64())))
 }
 
-/// Adds that jobs with predecessors wait; policies do not decide about them.
+/// Defers all jobs with predecessors, because policies do not decide about them.
 fn with_those_behind(jobs: &[Job], mut plan: Plan) -> Plan {
     plan.changes.retain(|(job, _)| jobs[*job].after.is_empty());
     plan.changes.extend(those_behind(jobs));
     plan
 }
 
-/// Returns that jobs with predecessors wait.
+/// Returns the decisions to defer jobs with predecessors.
 pub(crate) fn those_behind(jobs: &[Job]) -> Vec<(usize, Decision)> {
     let defer = |(number, job): (usize, &Job)| Some((number, Decision::Defer { why: behind(job)? }));
     jobs.iter().enumerate().filter_map(defer).collect()

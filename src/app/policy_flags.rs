@@ -14,7 +14,7 @@ use hsched_ui::{Exit, Failure};
 
 /// Selects the policies whose flags a command has.
 pub(crate) trait PolicyFlagSet {
-    /// Returns whether it has those of this policy.
+    /// Returns whether the command has the flags of a policy.
     fn has(entry: &Entry) -> bool;
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
-use crate::app::queue_look;
+use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
@@ -16,7 +16,9 @@ const SAMPLES: u32 = 1_000_000;
 /// The resources of each allocation of a pool.
 pub(crate) struct PoolShape<'a> {
     pub gpus: u32,
-    /// Whether it may have GPUs of a type, of these types of the cluster.
+    /// The only allowed type, if the command line names one.
+    pub wanted: Option<&'a GpuType>,
+    /// Returns whether an allocation may have GPUs of a type, given all types of the cluster.
     pub may_have: &'a dyn Fn(&GpuType, &[GpuType]) -> bool,
     pub time: Seconds,
     pub sbatch: &'a [String],
@@ -30,8 +32,8 @@ pub(crate) struct PoolRequest {
     pub account: Option<String>,
 }
 
-/// Returns how many allocations with this many devices a pool can use at the same time: `busy` ones, and
-/// those for the waiting jobs. At least one, and at most `at_most`. A job runs in one allocation.
+/// Returns how many allocations with this many devices a pool can use at the same time, from 1 to `at_most`:
+/// those that are `busy`, and those that the waiting jobs need. A job runs in one allocation.
 pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -> u32 {
     let capacity = u64::from(capacity.max(1));
     let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
@@ -43,21 +45,21 @@ pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -
 /// Chooses the requests of some allocations like `when`: the earliest start, with all of them in one queue.
 ///
 /// # Errors
-/// If Slurm does not answer, or no type of the cluster may be had.
+/// If Slurm does not answer, or the allocations may have no type of the cluster.
 pub(crate) fn choose(
     context: &Context,
     planning: &PlanningArgs,
     shape: &PoolShape<'_>,
     count: u32,
 ) -> Result<Vec<Option<PoolRequest>>, Failure> {
-    let looked = queue_look::look_at_nodes_at_least(context)?;
+    let looked = queue_look::look_at_nodes_at_least(context, Freshness::AMinute)?;
     let queue = ClusterQueue::live(context, looked).with_site(context);
     let stocks = queue.snapshot.nodes.iter().flat_map(|node| &node.gpus);
     let all: BTreeSet<GpuType> = stocks.map(|stock| stock.gpu_type.clone()).collect();
     let all: Vec<GpuType> = all.into_iter().collect();
     let types: Vec<&GpuType> = all.iter().filter(|gpu_type| (shape.may_have)(gpu_type, &all)).collect();
     if types.is_empty() && !all.is_empty() {
-        return Err(Failure::new(Exit::Failed, "no GPU type of the cluster suits all jobs"));
+        return Err(Failure::new(Exit::Failed, unsuitable(shape.wanted, &all)));
     }
     let job = |number: u32| stand_in(context, shape, &types, number);
     let jobs: Vec<Job> = (1..=count).filter_map(job).collect();
@@ -67,6 +69,15 @@ pub(crate) fn choose(
     let seed = planning.policy.seed();
     let found = through_queue::choose(context, &planning.speeds, &jobs, &queue, search, seed, &stop)?;
     Ok(found.together().into_iter().map(|chosen| chosen.as_ref().map(request)).collect())
+}
+
+/// Returns why none of the cluster's types is available.
+fn unsuitable(wanted: Option<&GpuType>, all: &[GpuType]) -> String {
+    let all = all.iter().map(GpuType::as_str).collect::<Vec<_>>().join(", ");
+    match wanted {
+        Some(wanted) => format!("the cluster has no {wanted} GPUs; it has {all}"),
+        None => format!("no GPU type of the cluster ({all}) suits all jobs"),
+    }
 }
 
 /// Returns a job that requests the resources of an allocation for its duration.
@@ -95,6 +106,14 @@ fn request(chosen: &OptionEstimate) -> PoolRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_type_that_the_cluster_lacks_is_named() {
+        let types = ["a100", "t4"].map(|name| GpuType::new(name).expect("a type"));
+        let h100 = GpuType::new("h100");
+        assert_eq!(unsuitable(h100.as_ref(), &types), "the cluster has no h100 GPUs; it has a100, t4");
+        assert_eq!(unsuitable(None, &types), "no GPU type of the cluster (a100, t4) suits all jobs");
+    }
 
     #[test]
     fn a_pool_has_no_more_allocations_than_jobs_can_use() {

@@ -4,7 +4,7 @@ use crate::app::context::Context;
 use crate::app::start_estimates::OptionEstimate;
 use crate::app::state;
 use hsched_engine::Run;
-use hsched_engine::store::{Predicted, Predictions};
+use hsched_engine::store::{Predictions, SubmissionPrediction};
 use hsched_model::Time;
 use hsched_queue::{Calibration, StartPrediction};
 use hsched_ui::Failure;
@@ -16,7 +16,7 @@ pub(crate) type PastPredictions = (Calibration, usize);
 ///
 /// # Errors
 /// If the state cannot be read.
-pub(crate) fn known(context: &Context) -> Result<Vec<Predicted>, Failure> {
+pub(crate) fn known(context: &Context) -> Result<Vec<SubmissionPrediction>, Failure> {
     let state = crate::app::deferred_commands::expected(context, &state::rules(context))?;
     Ok(Predictions::of(&state::root(context)?).known(&state, state::now(context)))
 }
@@ -28,19 +28,19 @@ pub(crate) fn learnt(context: &Context) -> Option<PastPredictions> {
 }
 
 /// Returns the predictions for a run's submissions, in order, from a look at the queue at `at`.
-pub(crate) fn of_run(run: &Run, foretold: &[OptionEstimate], at: Time) -> Vec<Predicted> {
+pub(crate) fn of_run(run: &Run, foretold: &[OptionEstimate], at: Time) -> Vec<SubmissionPrediction> {
     let predicted = |(intent, estimate): (&hsched_engine::PlannedSubmission, &OptionEstimate)| {
         let forecast = estimate.start.forecast()?;
         let (start, starts) = (forecast.start, forecast.starts.clone());
         let prediction = StartPrediction { at, gpus: estimate.option.gpus, start, starts, started: None };
         let gpus = format!("{} {}", estimate.option.gpus, estimate.option.gpu_type);
-        Some(Predicted { of: run.key(intent), gpus, prediction, withdrawn: false })
+        Some(SubmissionPrediction { of: run.key(intent), gpus, prediction, withdrawn: false })
     };
     run.submissions.iter().zip(foretold).filter_map(predicted).collect()
 }
 
 /// Stores the predictions of a run; a note reports a failure.
-pub(crate) fn keep(context: &Context, run: &str, list: &[Predicted]) {
+pub(crate) fn keep(context: &Context, run: &str, list: &[SubmissionPrediction]) {
     let kept = state::root(context)
         .and_then(|root| Predictions::of(&root).keep(run, list).map_err(|error| state::failure(&error)));
     if let Err(failure) = kept {

@@ -15,7 +15,7 @@ use hsched_ui::{Exit, Failure};
 pub(crate) struct Printed {
     pub key: SubmissionKey,
     pub job_id: Option<JobId>,
-    /// Whether its script has begun, as far as known.
+    /// Whether its script has started, as far as known.
     pub has_begun: bool,
     /// Whether the beginning of its part is known.
     is_told_apart: bool,

@@ -105,7 +105,7 @@ impl Prober<'_> {
         }
         let found: Vec<ProbeResult> = std::mem::take(&mut round.found).into_values().collect();
         if found.iter().all(|found| found.trouble.is_none()) {
-            // Reports and checkpoints are no longer needed; a leftover does no harm.
+            // Reports and checkpoints are no longer needed; leftover files do no harm.
             state::open(context)?.remove_run(&round.run);
         }
         Ok(found)

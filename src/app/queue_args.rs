@@ -48,7 +48,7 @@ impl ElsewhereArgs {
         !self.partition.is_empty() || !self.account.is_empty()
     }
 
-    /// Returns the jobs with these in place of their own.
+    /// Returns the jobs with these partitions and accounts instead of their own.
     pub(crate) fn applied(&self, mut jobs: Vec<Job>) -> Vec<Job> {
         for job in &mut jobs {
             if !self.partition.is_empty() {

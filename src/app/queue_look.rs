@@ -24,43 +24,56 @@ pub(crate) struct Looked {
     pub age: Seconds,
 }
 
-const MINUTE: Seconds = Seconds(60.0);
+/// Maximum age of a look that is used without reading the queue again.
+pub(crate) const MINUTE: Seconds = Seconds(60.0);
 const HOUR: Seconds = Seconds(3600.0);
 const DAY: Seconds = Seconds(86400.0);
 
 /// Time limit of a command; after it, the last answer is used.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Returns Slurm's queue, at most a minute old if Slurm answers.
+/// Minimum age of a look that answers mention.
+pub(crate) const WORTH_SAYING: Seconds = Seconds(5.0);
+
+/// Maximum age of a look if Slurm answers quickly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    AMinute,
+    Now,
+}
+
+impl Freshness {
+    /// Returns the maximum age of a look with or without `--refresh`.
+    pub(crate) fn of(refresh: bool) -> Self {
+        if refresh { Self::Now } else { Self::AMinute }
+    }
+
+    fn good_for(self) -> Seconds {
+        match self {
+            Self::AMinute => MINUTE,
+            Self::Now => Seconds(0.0),
+        }
+    }
+}
+
+/// Returns Slurm's queue and stores its data for learning.
 ///
 /// # Errors
 /// If Slurm never answered (exit 69), or not in a readable form.
-pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
-    kept(context, MINUTE)
-}
-
-/// Returns the current queue, unless Slurm is slow or does not answer.
-///
-/// # Errors
-/// If Slurm never answered (exit 69), or not in a readable form.
-pub(crate) fn look_anew(context: &Context) -> Result<Looked, Failure> {
-    kept(context, Seconds(0.0))
-}
-
-/// Returns the queue, at most `good_for` old if Slurm answers, and stores its data for learning.
-fn kept(context: &Context, good_for: Seconds) -> Result<Looked, Failure> {
-    let looked = seen(context, good_for, printed)?;
+pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<Looked, Failure> {
+    let looked = seen(context, freshness.good_for(), printed)?;
     site_waits::keep(context, &looked.snapshot);
     Ok(looked)
 }
 
-/// Returns the same; if Slurm does not show its queue, only the nodes, as if other users' jobs were hidden.
+/// Returns the queue, at most a minute old. If Slurm does not show its queue, returns only the nodes, as if
+/// other users' jobs were hidden.
 ///
 /// # Errors
 /// If Slurm does not show its nodes either (exit 69).
-pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failure> {
+pub(crate) fn look_at_nodes_at_least(context: &Context, freshness: Freshness) -> Result<Looked, Failure> {
     let mut why = None;
-    let mut looked = seen(context, MINUTE, |answer| {
+    let mut looked = seen(context, freshness.good_for(), |answer| {
         printed(answer).or_else(|failure| {
             why = Some(failure.message);
             Ok("")
@@ -75,7 +88,7 @@ pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failur
     Ok(looked)
 }
 
-/// Reads the queue, with a job list that is valid for this long; `jobs_of` returns the jobs' text from the
+/// Reads the queue, with lists of jobs and nodes that are valid for this long; `jobs_of` returns the jobs' text from the
 /// output of `squeue`.
 fn seen(
     context: &Context,
@@ -95,7 +108,7 @@ fn seen(
     let release = Config::parse(config.text.as_deref().unwrap_or_default()).release();
     let squeue = site.ask("squeue", good_for, &jobs::command(release));
     site.keep_earlier(&previous, &earlier, squeue.at);
-    let sinfo = site.ask("sinfo", MINUTE, &sinfo::command());
+    let sinfo = site.ask("sinfo", good_for, &sinfo::command());
     let (jobs_text, nodes_text) = (jobs_of(&squeue)?, printed(&sinfo)?);
     let seen = input::printed_cluster(context, nodes_text)?;
     let rest = site.rest(config, &seen.cluster);

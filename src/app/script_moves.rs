@@ -23,9 +23,9 @@ use hsched_ui::{Failure, rough_duration};
 /// Interval for evaluating a script's request.
 const EVERY: Seconds = Seconds(600.0);
 
-/// Minimum gain of a change in seconds,
+/// Minimum gain of a change, in seconds.
 const LEAST_GAIN: f64 = 600.0;
-/// and as a fraction of the wait.
+/// Minimum gain of a change, as a fraction of the wait.
 const LEAST_PART: f64 = 0.1;
 
 /// Number of simulated futures, if time allows.
@@ -206,7 +206,12 @@ fn is_anew(changes: &[Change]) -> bool {
 /// show to suffice, or preemption.
 fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     let is_risky = |drawback: &Drawback| {
-        matches!(drawback, Drawback::EndsAfter { need: None, .. } | Drawback::MayBePreempted { .. })
+        matches!(
+            drawback,
+            Drawback::EndsAfter { need: None, .. }
+                | Drawback::MayBePreempted { .. }
+                | Drawback::PreemptsOwn { .. }
+        )
     };
     if change_estimate.start.forecast().is_none() || change_estimate.set.drawbacks.iter().any(is_risky) {
         return false;

@@ -151,7 +151,7 @@ pub(crate) fn is_meant(reading: &ScriptReading, queue: &ClusterQueue, meant: &Re
         && is_within(request.asks.memory_mib, meant.asks.memory_mib)
 }
 
-/// Returns what is wrong with a script's partitions on a cluster, with the line.
+/// Returns the problem of a script's partitions on a cluster, with the line.
 pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &ClusterQueue) -> Option<String> {
     let partitions = &queue.snapshot.partitions;
     let option = reading.options.iter().rev().find(|option| option.name == "partition")?;

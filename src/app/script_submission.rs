@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::app::answered::Answered;
+use crate::app::answered::SubmissionResult;
 use crate::app::context::Context;
 use crate::app::session::{JobsLook, QueueSession};
 use crate::app::{input, state};
@@ -41,7 +41,7 @@ pub(crate) fn kept_script(root: &Path, run: &str, file_name: &str) -> PathBuf {
 /// # Errors
 /// If nothing was submitted: a job with that name has not ended, the state cannot be written, or Slurm does
 /// not answer.
-pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, Failure> {
+pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<SubmissionResult, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let wrong = |error: StateError| nothing(state::failure(&error));
     let directory = state::open(context).map_err(nothing)?;
@@ -52,7 +52,7 @@ pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, 
     let JobsLook { at, events, queue, .. } = seen;
     let NewScript { job, path, bytes } = new;
     if let Err(failure) = refuse_taken(context, &job, &queue, &session.state) {
-        // The observation is stored anyway: it includes since when a job has been missing.
+        // The observation is stored anyway: it includes the time since which a job has been missing.
         session.keep(at, &events, &[]).map_err(wrong)?;
         return Err(failure);
     }
@@ -74,7 +74,7 @@ pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, 
     let event = Event::Answer { of: job.key(), answer: answer.clone() };
     let kept = session.ledger.add(at, &event);
     apply(&mut session.state, at, &event, &session.rules);
-    let answered = Answered { job: job.name.clone(), answer, beginning: ResumePoint::First };
+    let answered = SubmissionResult { job: job.name.clone(), answer, beginning: ResumePoint::First };
     let kept = kept.and_then(|()| {
         if !answered.is_not_submitted() {
             return Ok(());

@@ -58,7 +58,7 @@ pub(crate) fn world<'a>(
 /// Returns the nodes of the cluster.
 ///
 /// # Errors
-/// If Slurm does not answer (exit 69) or prints nonsense.
+/// If Slurm does not answer (exit 69) or prints unreadable output.
 pub(crate) fn cluster(context: &Context) -> Result<ClusterWithNotes, Failure> {
     input::printed_cluster(context, &context.ask(&sinfo::command())?)
 }

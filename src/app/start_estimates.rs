@@ -8,7 +8,7 @@ use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::app::predictions::{self, PastPredictions};
-use crate::app::queue_look::{self, Looked};
+use crate::app::queue_look::{self, Freshness, Looked};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
 use crate::app::speeds::SpeedArgs;
@@ -29,7 +29,7 @@ use hsched_ui::{Exit, Failure};
 pub(crate) struct QueueViewArgs {
     /// Read a saved snapshot of the queue instead of asking Slurm. `hsched when` compares clusters if it gets one
     /// snapshot of each.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "refresh")]
     pub snapshot: Vec<PathBuf>,
     #[command(flatten)]
     pub search: SearchArgs,
@@ -47,27 +47,30 @@ pub(crate) struct SearchArgs {
     /// planned together].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     futures: Option<u32>,
+    /// Read Slurm's queue now, instead of using what was read up to a minute ago.
+    #[arg(long)]
+    pub refresh: bool,
 }
 
 impl SearchArgs {
     /// Returns the default choice.
     pub(crate) fn usual() -> Self {
-        Self { cost_weight: 0.0, futures: None }
+        Self { cost_weight: 0.0, futures: None, refresh: false }
     }
 
-    /// Returns the number of futures for a single job,
+    /// Returns the number of futures for a single job.
     pub(crate) fn futures_alone(&self) -> u32 {
         self.futures.unwrap_or(60)
     }
 
-    /// and for jobs together, each of which needs many simulations.
+    /// Returns the number of futures for jobs that are planned together; each of them needs many simulations.
     pub(crate) fn futures_together(&self) -> u32 {
         self.futures.unwrap_or(24)
     }
 
     /// Returns whether any of these flags was given.
     pub(crate) fn is_given(&self) -> bool {
-        self.cost_weight > 0.0 || self.futures.is_some()
+        self.cost_weight > 0.0 || self.futures.is_some() || self.refresh
     }
 }
 
@@ -76,7 +79,7 @@ fn weight(text: &str) -> Result<f64, String> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err("must be 0 or more".to_owned()) }
 }
 
-/// Returns that these flags have no effect without another one.
+/// Returns the failure of flags that have no effect without `--queue`.
 pub(crate) fn without_queue(flags: &str) -> Failure {
     Failure::new(Exit::Usage, format!("{flags} only work with --queue"))
         .id(ErrorId::OptionNeeds)
@@ -96,10 +99,12 @@ pub(crate) struct ClusterQueue {
     pub name: String,
     pub snapshot: Snapshot,
     pub age: Seconds,
-    /// Calibration from past predictions on it.
+    /// Calibration from past predictions for this cluster.
     pub learnt: Option<PastPredictions>,
     /// The model of its waits learnt from looks.
     pub site: Option<SiteWaits>,
+    /// Whether it was read from Slurm, so that `--refresh` can read it again.
+    is_live: bool,
 }
 
 impl ClusterQueue {
@@ -112,6 +117,7 @@ impl ClusterQueue {
             age: looked.age,
             learnt: predictions::learnt(context),
             site: None,
+            is_live: true,
         }
     }
 
@@ -120,13 +126,21 @@ impl ClusterQueue {
         Self { site: site_waits::learnt(context), ..self }
     }
 
-    /// Returns when it was read, in words.
+    /// Returns when it was read, in words; for an older look, also how to read it again.
     pub(crate) fn seen(&self) -> String {
         let age = match self.age.0 {
             seconds if seconds < 600.0 => format!("{seconds:.0} s"),
             _ => hsched_ui::duration(self.age),
         };
-        format!("{}: queue seen {age} ago", self.name)
+        // A look is older than this only if Slurm is slow or does not answer, which a note reports.
+        let can_be_read = self.is_live && self.is_old() && self.age < queue_look::MINUTE;
+        let again = if can_be_read { "; --refresh reads it again" } else { "" };
+        format!("{}: queue seen {age} ago{again}", self.name)
+    }
+
+    /// Returns whether it was read so long ago that its age matters.
+    pub(crate) fn is_old(&self) -> bool {
+        self.age >= queue_look::WORTH_SAYING
     }
 
     /// Returns a note on the assumed growth of pending jobs' priorities, if it was not measured directly.
@@ -231,7 +245,8 @@ impl QueueViewArgs {
     /// If a file is not a snapshot (exit 78), or Slurm does not answer (exit 69).
     pub(crate) fn queues(&self, context: &Context) -> Result<Vec<ClusterQueue>, Failure> {
         if self.snapshot.is_empty() {
-            return Ok(vec![ClusterQueue::live(context, queue_look::look(context)?)]);
+            let looked = queue_look::look(context, Freshness::of(self.search.refresh))?;
+            return Ok(vec![ClusterQueue::live(context, looked)]);
         }
         self.snapshot.iter().map(|path| of_file(context, path)).collect()
     }
@@ -253,7 +268,7 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Fa
     let name = snapshot.cluster.clone().unwrap_or(stem);
     let age = time(&context.clock).since(snapshot.taken_at);
     // Predictions for this cluster do not apply to another one.
-    Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None })
+    Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None, is_live: false })
 }
 
 /// The possible requests of a job, before their starts are estimated.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::app::after::refuse_unknown;
-use crate::app::answered::Answered;
+use crate::app::answered::SubmissionResult;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
-use crate::app::planning::Planned;
+use crate::app::planning::PlanningResult;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::session::{JobsLook, QueueSession};
 use crate::app::state;
@@ -39,7 +39,7 @@ pub(crate) struct SubmissionOptions<'a> {
 /// The results of all submissions.
 pub(crate) struct SubmissionOutcome {
     pub folder: PathBuf,
-    pub answers: Vec<Answered>,
+    pub answers: Vec<SubmissionResult>,
 }
 
 /// Returns a run of the chosen jobs of a plan, with all of their epochs.
@@ -48,7 +48,7 @@ pub(crate) struct SubmissionOutcome {
 /// If an sbatch option would lose the job.
 pub(crate) fn run(
     context: &Context,
-    planned: &Planned,
+    planned: &PlanningResult,
     options: SubmissionOptions<'_>,
 ) -> Result<Run, Failure> {
     let sbatch = options.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
@@ -109,9 +109,9 @@ pub(crate) fn prepare(
 pub(crate) fn submit(
     context: &Context,
     mut run: Run,
-    planned: &Planned,
+    planned: &PlanningResult,
     options: SubmissionOptions<'_>,
-    tell: &dyn Fn(&Answered),
+    tell: &dyn Fn(&SubmissionResult),
 ) -> Result<SubmissionOutcome, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
@@ -126,7 +126,7 @@ pub(crate) fn submit(
     // Several requests of a job count as one job.
     names.dedup();
     if let Some(twice) = in_queue(&names, &queue, &session.state, BackendKind::Queue) {
-        // The observation is stored anyway: it includes since when a job has been missing.
+        // The observation is stored anyway: it includes the time since which a job has been missing.
         session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
             Exit::Failed,
@@ -168,7 +168,7 @@ pub(crate) fn submit(
     let kept = session.carry_out(&action, at, &mut |told| {
         if let Update::Event(Event::Answer { of: SubmissionKey { job, .. }, answer }) = told {
             let beginning = beginnings.get(job).cloned().unwrap_or(ResumePoint::First);
-            let answered = Answered { job: job.clone(), answer: answer.clone(), beginning };
+            let answered = SubmissionResult { job: job.clone(), answer: answer.clone(), beginning };
             tell(&answered);
             answers.push(answered);
         }
@@ -184,7 +184,12 @@ pub(crate) fn submit(
 }
 
 /// Returns the events that add the chosen jobs: those submitted, and those that wait.
-fn added(context: &Context, run: &Run, planned: &Planned, options: SubmissionOptions<'_>) -> Vec<Event> {
+fn added(
+    context: &Context,
+    run: &Run,
+    planned: &PlanningResult,
+    options: SubmissionOptions<'_>,
+) -> Vec<Event> {
     let rejected = |index: usize| matches!(planned.plan.verdicts()[index], Verdict::Reject { .. });
     let chosen = options.chosen.iter().copied().filter(|&index| !rejected(index));
     chosen
@@ -236,13 +241,13 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
 fn forget_refused(
     session: &mut QueueSession<'_>,
     before: &State,
-    answers: &[Answered],
+    answers: &[SubmissionResult],
     at: Time,
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
         let mut job_answers = answers.iter().filter(|answer| answer.job == *name).peekable();
         // Slurm may have accepted some of several requests of a job.
-        job_answers.peek().is_some() && job_answers.all(Answered::is_not_submitted)
+        job_answers.peek().is_some() && job_answers.all(SubmissionResult::is_not_submitted)
     };
     let mut kept = Vec::new();
     for tracked in session.state.jobs.drain(..) {

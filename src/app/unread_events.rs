@@ -28,7 +28,7 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, at: 
     }
 }
 
-/// Adds the stored events to a story, to be shown first.
+/// Adds the stored events to a log, which shows them first.
 pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story) {
     match directory.unread() {
         Ok(unread) => story.recall(unread.into_iter().filter_map(line).collect()),

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::queue_look;
+use crate::app::queue_look::{self, Freshness};
 use crate::app::requests::{not_counted, options};
 use crate::app::site_waits::{self, SiteWaits};
 use hsched_engine::clock::Clock;
@@ -25,7 +25,7 @@ const AT_ONCE: f64 = 60.0;
 /// Returns the estimates of some jobs' requests; empty if Slurm does not answer, and without jobs for which
 /// there was no time.
 pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
-    let looked = match queue_look::look(context) {
+    let looked = match queue_look::look(context, Freshness::AMinute) {
         Ok(looked) => looked,
         Err(failure) => {
             context.note(&format!("cannot estimate when requests start: {}", failure.message));
@@ -127,7 +127,11 @@ impl Teller<'_> {
         let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(self.inquiry.speeds.clone());
         let knows = Knows { speeds, resumes: &|| self.inquiry.resumes };
         // Notes were shown when the job was added.
-        let Ok(listed) = hsched_engine::requests(&listing, &knows, &mut Vec::new());
+        let Ok(mut listed) = hsched_engine::requests(&listing, &knows, &mut Vec::new());
+        // No running job of the user is preempted, unless the job allows nothing else.
+        if listed.requests.iter().any(|option| option.preempts.is_empty()) {
+            listed.requests.retain(|option| option.preempts.is_empty());
+        }
         listed
     }
 
@@ -213,7 +217,7 @@ impl Teller<'_> {
         estimates.iter().filter_map(wait).collect()
     }
 
-    /// Returns the job that the chosen request will be, which later jobs see in the queue.
+    /// Returns the chosen request as a pending job, which the estimates of later jobs include.
     fn likely(&self, start_estimates: &JobStartEstimates, snapshot: &Snapshot) -> Option<QueueJob> {
         let known: Vec<_> =
             start_estimates.requests.iter().map(|estimate| (&estimate.request, estimate.anew)).collect();

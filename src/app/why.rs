@@ -6,9 +6,8 @@ use std::time::Duration;
 
 pub(crate) use self::found::FoundJob;
 use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
-use crate::app::asking::time;
 use crate::app::context::{Context, slurm_failure};
-use crate::app::queue_look;
+use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
@@ -53,7 +52,7 @@ impl<'a> JobFinder<'a> {
     /// # Errors
     /// If Slurm does not answer (exit 69).
     pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
-        let queue = ClusterQueue::live(context, queue_look::look(context)?);
+        let queue = ClusterQueue::live(context, queue_look::look(context, Freshness::AMinute)?);
         Ok(Self { context, queue, is_live: true })
     }
 
@@ -91,8 +90,8 @@ impl<'a> JobFinder<'a> {
     /// Reads the queue again, because a job was submitted or changed since the last look.
     fn look_anew(&mut self) -> Result<(), Failure> {
         let site = self.queue.site.take();
-        self.queue =
-            ClusterQueue { site, ..ClusterQueue::live(self.context, queue_look::look_anew(self.context)?) };
+        self.queue = ClusterQueue::live(self.context, queue_look::look(self.context, Freshness::Now)?);
+        self.queue.site = site;
         Ok(())
     }
 
@@ -354,11 +353,6 @@ impl<'a> JobFinder<'a> {
         };
         why.extend(more.map(str::to_owned));
         (state.to_string(), explanation(StateKind::Running, why, Vec::new()))
-    }
-
-    /// Returns the age of the look at the queue.
-    pub(crate) fn age(&self) -> hsched_model::Seconds {
-        time(&self.context.clock).since(self.queue.snapshot.taken_at)
     }
 }
 

@@ -45,7 +45,8 @@ pub(super) struct Args {
     queue: QueueArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
-    /// What hsched watch shall plan with: it says so when it was started with another policy.
+    /// The policy with which `hsched watch` should plan. `watch` prints a note if it was started with another
+    /// one.
     #[command(flatten)]
     policy: PolicyArgs,
     /// Output format.
@@ -88,7 +89,7 @@ impl Subcommand for Args {
         };
         let (additions, by) = adding.add(&jobs)?;
         if by == By::Add {
-            // Slurm may be what delays the other hsched.
+            // The other hsched may be waiting for Slurm.
             note_troubles(context, &jobs);
         }
         for what in goals::remarks(&jobs, asking::time(&context.clock)) {

@@ -47,15 +47,15 @@ pub(super) struct Args {
 /// The result of cancelling a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CancelOutcome {
-    /// It was waiting, and has ended.
+    /// The job was waiting and has ended.
     Cancelled,
-    /// Slurm was told to end it.
+    /// Slurm was told to end the job.
     Asked(String),
-    /// Slurm does not show it yet.
+    /// Slurm does not show the job yet.
     Later,
-    /// Another hsched is at work and will cancel it.
+    /// Another hsched holds the state directory and will cancel the job.
     Left(BackendKind),
-    /// It had already ended.
+    /// The job had already ended.
     Over(&'static str),
     /// The request failed, or Slurm refused it.
     Untold(String),
@@ -147,6 +147,9 @@ impl Args {
                 known().filter(|known_name| is_meant(name, known_name.as_str())).collect();
             if meant.is_empty() {
                 return Err(unknown_job(name, state));
+            }
+            if !name.contains('*') && meant.iter().any(|name| state.script(name).is_some()) {
+                self.tags.refuse_scripts()?;
             }
             if meant.iter().any(|name| !is_over(state, name)) && name.contains('*') {
                 meant.retain(|name| !is_over(state, name));

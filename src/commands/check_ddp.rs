@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::planning::Planned;
+use crate::app::planning::PlanningResult;
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::settings::process_environment;
@@ -167,7 +167,7 @@ impl Args {
 }
 
 /// Returns a warning for each placed job and GPU type with ranks that take a single sample in a pass.
-fn warnings(planned: &Planned) -> Vec<String> {
+fn warnings(planned: &PlanningResult) -> Vec<String> {
     let placed = planned.jobs.iter().zip(planned.plan.verdicts());
     let placed = placed.filter_map(|(job, verdict)| Some((job, verdict.placement()?)));
     placed

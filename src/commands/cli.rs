@@ -79,7 +79,7 @@ enum CliCommand {
 
 /// A subcommand with its arguments as typed.
 pub(super) trait Subcommand {
-    /// Returns whether stdout is JSON, so that errors belong there as well.
+    /// Returns whether the output is JSON, in which case errors are also printed as JSON.
     fn wants_json(&self) -> bool {
         false
     }

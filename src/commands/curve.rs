@@ -11,7 +11,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_model::formats::history::{self, Case, History, TrainingLog};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{
-    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, StopReason, Unsettled, judge, predict_at,
+    CurvePoint, CurveVerdict, Goal, MetricKind, NoConclusion, Prediction, StopReason, judge, predict_at,
 };
 use hsched_ui::{CurvePicture, Exit, Failure, curve_svg, curve_text, wrap, write_output};
 
@@ -298,7 +298,7 @@ fn sentences(asked: &CurveQuestion, verdict: &CurveVerdict) -> Vec<String> {
     lines
 }
 
-/// Returns why there is no prediction, if so.
+/// Returns the reason if there is no prediction.
 fn unknown(asked: &CurveQuestion, verdict: &CurveVerdict) -> Option<String> {
     let (wanted, there) = (asked.goal.min_reports, asked.reports.len());
     verdict.prediction.is_none().then(|| {
@@ -311,10 +311,10 @@ fn unknown(asked: &CurveQuestion, verdict: &CurveVerdict) -> Option<String> {
 }
 
 /// Returns why a low probability has no consequence.
-fn too_early(unsettled: Unsettled) -> String {
+fn too_early(unsettled: NoConclusion) -> String {
     match unsettled {
-        Unsettled::NotMoved => "the metric has hardly moved yet, so nothing is concluded from the prediction",
-        Unsettled::GoesOn => {
+        NoConclusion::NotMoved => "the metric has hardly moved yet, so nothing is concluded from the prediction",
+        NoConclusion::GoesOn => {
             "the prediction says that it is not worth training on, but the last trend would still bring what is asked for"
         }
     }

@@ -13,9 +13,9 @@ use hsched_ui::{Exit, Failure, HistoryRow, history_json, history_table};
 
 /// Show what jobs have used: GPU hours, those idle and lost to restarts, energy, RGU-hours
 ///
-/// One row per job, also of jobs that ended long ago, and a row for all. Time in the queue does not count. LOST is the GPU time of
-/// submissions that another one followed, without the epochs that they finished. Energy marked with ~ is nominal power times
-/// time. What is not known is shown as -. Does not call Slurm.
+/// One row per job, also of jobs that ended long ago, and a row for all. Time in the queue does not count.
+/// LOST is the GPU time of submissions that another one followed, without the epochs that they finished.
+/// Energy marked with ~ is nominal power times time. Unknown values are shown as -. Does not call Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of jobs. A * matches any text. Default: all jobs.

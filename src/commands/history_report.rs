@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::commands::results;
-use hsched_engine::store::{MetricCurves, Predicted};
+use hsched_engine::store::{MetricCurves, SubmissionPrediction};
 use hsched_engine::{RunResult, RunSubmission, SlowNode};
 use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
@@ -24,7 +24,7 @@ const LATE: f64 = 120.0;
 pub(super) struct ReportContext<'a> {
     pub speeds: &'a Cache,
     pub curves: BTreeMap<JobName, MetricCurves>,
-    pub predicted: Vec<Predicted>,
+    pub predicted: Vec<SubmissionPrediction>,
     pub slow: &'a [SlowNode],
     pub root: PathBuf,
     pub now: Time,
@@ -46,7 +46,7 @@ pub(super) fn history_report(rows: &[HistoryRow], seen: &ReportContext<'_>) -> R
     report.notes = slow_lines(seen.slow, seen.now);
     report.epochs = rows.iter().flat_map(|row| epochs(&row.run)).collect();
     let names: BTreeSet<&JobName> = rows.iter().map(|row| &row.run.name).collect();
-    let is_shown = |predicted: &&Predicted| names.contains(&predicted.of.job);
+    let is_shown = |predicted: &&SubmissionPrediction| names.contains(&predicted.of.job);
     report.waits = seen.predicted.iter().filter(is_shown).map(wait).collect();
     report.speeds = speeds(seen.speeds);
     report.sweeps = sweeps(rows, &seen.curves);
@@ -76,7 +76,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
                 .collect();
             let count = f64::from(submission.gpus.total());
             in_use.change(start.0, count);
-            // What runs holds its GPUs beyond what is shown.
+            // The last segment of a running job has no end yet.
             if submission.ended.is_some() {
                 in_use.change(until, -count);
             }
@@ -149,7 +149,7 @@ fn epochs(run: &RunResult) -> Vec<ReportEpochs> {
     run.submissions.iter().filter_map(report_epochs).collect()
 }
 
-fn wait(predicted: &Predicted) -> ReportWait {
+fn wait(predicted: &SubmissionPrediction) -> ReportWait {
     let prediction = &predicted.prediction;
     ReportWait {
         job: predicted.of.job.to_string(),

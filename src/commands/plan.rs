@@ -18,7 +18,7 @@ use crate::settings::CommandLineSetting;
 use hsched_model::ErrorId;
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{PlanFigures, Quality};
-use hsched_ui::{Compared, Exit, Failure, PolicyResult, compare_table, plan_table, write_output};
+use hsched_ui::{Exit, Failure, PolicyComparison, PolicyResult, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets and how its batch is split over them
 ///
@@ -98,7 +98,7 @@ impl Subcommand for Args {
             return queue_plan.run(context);
         }
         if self.view.is_given() {
-            return Err(without_queue("--snapshot, --cost-weight and --futures"));
+            return Err(without_queue("--snapshot, --cost-weight, --futures and --refresh"));
         }
         if self.pareto {
             return pareto::run(context, &self.planning, &text, path, self.format);
@@ -193,7 +193,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
             Err(failure) if failure.exit == Exit::Failed => Err(failure.message),
             Err(failure) => return Err(failure),
         };
-        rows.push(Compared { policy, result });
+        rows.push(PolicyComparison { policy, result });
     }
     let text = match args.format {
         Format::Table => compare_table(&rows, context.terminal),
@@ -208,7 +208,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
     Ok(if placed { Exit::Done } else { Exit::Unplaced })
 }
 
-fn compared_json(row: &Compared) -> Value {
+fn compared_json(row: &PolicyComparison) -> Value {
     let PolicyResult { placed, outcome, quality, time } = match &row.result {
         Ok(made) => *made,
         Err(message) => return json!({ "policy": row.policy, "error": message }),

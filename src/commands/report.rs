@@ -41,7 +41,8 @@ pub(super) struct Args {
     /// Local batch of this rank [default: `HSCHED_LOCAL_BATCH`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
-    /// Most memory of its GPU that this rank has used so far, such as 9.5GiB; in Python, `torch.cuda.max_memory_reserved()`.
+    /// Maximum GPU memory that this rank has used so far, such as 9.5GiB; in Python,
+    /// `torch.cuda.max_memory_reserved()`.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_memory: Option<Bytes>,
     /// A metric such as loss=0.7; may be given several times.

@@ -171,7 +171,8 @@ pub(super) fn meant(
         }
     }
     let is_any = |run: &RunResult| names.is_empty() || names.iter().any(|name| is_one(name, run));
-    Ok(runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect())
+    let meant: Vec<RunResult> = runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect();
+    if meant.is_empty() && !names.is_empty() { Err(tags.none_of_names()) } else { Ok(meant) }
 }
 
 /// Returns the metric that a run shows by default.
@@ -181,7 +182,7 @@ pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     hsched_ui::shown_metric(&names, target)
 }
 
-/// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].
+/// Returns a run with the metric to show: the requested one, else that of [`shown_metric`].
 pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
     let found = wanted.or_else(|| shown_metric(run)).and_then(|name| run.metrics.get_key_value(name));
     let metric = found.map(|(name, range)| {

@@ -174,8 +174,9 @@ impl Args {
                 return Err(unknown_job(name, state));
             }
         }
+        let are_named = !chosen.is_empty();
         chosen.retain(|tracked| self.tags.mean(&tracked.job.tags));
-        Ok(chosen)
+        if are_named && chosen.is_empty() { Err(self.tags.none_of_names()) } else { Ok(chosen) }
     }
 
     /// Returns whether all names are names of sweeps, whose jobs are shown in a table.

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::app::after::{behind, refuse_unknown};
-use crate::app::answered::Answered;
+use crate::app::answered::SubmissionResult;
 use crate::app::context::{Context, Format};
 use crate::app::entries::Entries;
 use crate::app::folders::note_shared_checkpoints;
-use crate::app::planning::Planned;
+use crate::app::planning::PlanningResult;
 use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::script::is_script;
@@ -297,11 +297,11 @@ fn submit(
     args: &Args,
     context: &Context,
     run: Run,
-    planned: &Planned,
+    planned: &PlanningResult,
     options: SubmissionOptions<'_>,
 ) -> Result<SubmissionOutcome, Failure> {
     let unprinted = RefCell::new(None);
-    let tell = |answered: &Answered| {
+    let tell = |answered: &SubmissionResult| {
         let line = answered.to_string();
         if args.format == Format::Table
             && let Err(failure) = print(context, &format!("{line}\n"))
@@ -311,14 +311,14 @@ fn submit(
         }
     };
     let outcome = submission::submit(context, run, planned, options, &tell)?;
-    let is_queued = |answered: &Answered| answered.job_id().is_some();
+    let is_queued = |answered: &SubmissionResult| answered.job_id().is_some();
     if args.through.is_wanted() && args.format == Format::Table && outcome.answers.iter().any(is_queued) {
         context.note(FOLLOW);
     }
     unprinted.into_inner().map_or(Ok(outcome), Err)
 }
 
-fn job_json(answered: &Answered) -> Value {
+fn job_json(answered: &SubmissionResult) -> Value {
     json!({
         "name": answered.job.as_str(), "state": answered.word(),
         "job_id": answered.job_id().map(|job_id| job_id.to_string()), "message": answered.message(),

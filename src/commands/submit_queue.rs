@@ -8,8 +8,9 @@ use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
+use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
-use crate::app::{queue_look, through_queue};
+use crate::app::through_queue;
 use crate::commands::when::gpus;
 use crate::settings::Feature;
 use hsched_model::{ErrorId, Job, Time};
@@ -52,7 +53,7 @@ impl ThroughArgs {
         if self.is_wanted() || !self.search.is_given() {
             return Ok(());
         }
-        Err(start_estimates::without_queue("--cost-weight and --futures"))
+        Err(start_estimates::without_queue("--cost-weight, --futures and --refresh"))
     }
 
     /// Returns the entries to submit for the jobs of a file at the indices `numbers`, and the time of the
@@ -74,7 +75,7 @@ impl ThroughArgs {
         }
         let input = planning::prepare(&planning.over_all_up(), context, text, path)?;
         let numbers = numbers(&input.jobs)?;
-        let looked = queue_look::look_at_nodes_at_least(context)?;
+        let looked = queue_look::look_at_nodes_at_least(context, Freshness::of(self.search.refresh))?;
         let queue = ClusterQueue::live(context, looked).with_site(context);
         let asked = |&number: &usize| {
             let mut job = input.jobs[number].clone();
@@ -102,6 +103,7 @@ impl ThroughArgs {
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
         let chosen = numbers.iter().copied().zip(chosen).collect();
         let entries = entries::entries(input, chosen, &context.settings.jobs)?;
+        notes.extend(queue.is_old().then(|| queue.seen()));
         notes.extend(queue.rests_on());
         notes.extend(
             entries
@@ -129,7 +131,7 @@ impl ThroughArgs {
     }
 }
 
-/// Returns the predictions for a request in one line.
+/// Returns the predictions for a request as one line.
 fn told(job: &Job, estimate: &OptionEstimate) -> String {
     let asked = format!("{}: {} for {}", job.name, gpus(estimate), duration(estimate.option.request.limit));
     match (&estimate.start, estimate.done) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::json;
 
-use crate::app::answered::Answered;
+use crate::app::answered::SubmissionResult;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile};
 use crate::app::script_remedy::remedy;
@@ -219,7 +219,7 @@ fn said(
     context: &Context,
     input: &ScriptInput,
     name: &JobName,
-    answered: &Answered,
+    answered: &SubmissionResult,
 ) -> Result<Exit, Failure> {
     let exit = match &answered.answer {
         Answer::Submitted { .. } => Exit::Done,

@@ -80,7 +80,7 @@ impl Args {
         printed: &mut PrintedLines,
     ) -> Result<(), Failure> {
         let Results { mut runs, curves, .. } = results;
-        // Of a trial that was asked for again, only the last run counts.
+        // If a trial was repeated, only its last run counts.
         let newest = runs.iter().fold(BTreeMap::<JobName, u64>::new(), |mut newest, run| {
             let added = newest.entry(run.name.clone()).or_default();
             *added = run.key().1.max(*added);

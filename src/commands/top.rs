@@ -175,6 +175,7 @@ impl<'a> Top<'a> {
         let known = self.metrics.get(&tracked.job.name).filter(|known| known.epochs == done);
         if known.is_none() {
             let metric = (done > 0).then(|| metric_of(&current.root, tracked)).flatten();
+            let metric = metric.map(|metric| (metric.name.clone(), metric.last()));
             let curve = match &metric {
                 Some((name, _)) => curve_of(&current.root, tracked, name),
                 None => tracked.curve.iter().map(|report| report.value).collect(),

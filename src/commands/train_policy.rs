@@ -10,7 +10,7 @@ use crate::app::speeds::SpeedArgs;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::simulate::on_cluster;
 use crate::settings::CommandLineSetting;
-use hsched_lab::learning::{NetTraining, ScheduleScore, Trained, of_policy, train};
+use hsched_lab::learning::{NetTraining, ScheduleScore, TrainingResult, of_policy, train};
 use hsched_lab::mlfs::text_of;
 use hsched_lab::replay::{ReplayError, Trace};
 use hsched_lab::trace;
@@ -103,7 +103,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Prints what a real run would do.
+    /// Prints the settings of a real run.
     fn print_intent(&self, context: &Context, traces: usize, held_out: usize) -> Result<Exit, Failure> {
         let text = match self.format {
             Format::Json => json_text(&json!({
@@ -144,7 +144,7 @@ impl Args {
     fn json(
         &self,
         rows: &[(String, ScheduleScore)],
-        trained: &Trained,
+        trained: &TrainingResult,
         learnt: usize,
         held_out: usize,
     ) -> Value {
@@ -165,7 +165,7 @@ impl Args {
         &self,
         context: &Context,
         rows: &[(String, ScheduleScore)],
-        trained: &Trained,
+        trained: &TrainingResult,
         counts: (usize, usize),
     ) -> String {
         let mut table = Table::new(&[

@@ -78,6 +78,7 @@ pub(super) fn option_json(option_estimate: &OptionEstimate, queues: &[ClusterQue
         "run_estimated": option_estimate.option.queue_choice.basis == SpeedBasis::Estimated,
         "pieces": option_estimate.option.walltime.pieces,
         "preemptible": option_estimate.option.preemptible,
+        "preempts": option_estimate.option.preempts,
         "not_counted": option_estimate.option.not_counted,
         "cost": option_estimate.option.cost.map(|cost| cost.hours),
         "cost_unit": option_estimate.option.cost.map(|cost| cost.unit.word()),

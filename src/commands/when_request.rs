@@ -51,7 +51,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// Returns a reading as text.
+/// Returns the interpretation of a script as text.
 fn summary(reading: &ScriptReading, name: &str, width: usize) -> String {
     let mut text = String::new();
     if let Some(why) = &reading.refused {

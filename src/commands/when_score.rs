@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::predictions;
 use crate::commands::cli::{json_text, print};
-use hsched_engine::store::Predicted;
+use hsched_engine::store::SubmissionPrediction;
 use hsched_model::Seconds;
 use hsched_queue::{Calibration, Score, StartPrediction};
 use hsched_ui::{Align, Exit, Failure, Table, duration, wrap};
@@ -25,7 +25,7 @@ pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
 }
 
 /// Returns the scores of all started jobs and of subgroups.
-fn groups(known: &[Predicted]) -> Vec<(String, Score)> {
+fn groups(known: &[SubmissionPrediction]) -> Vec<(String, Score)> {
     let all = || known.iter().map(|predicted| &predicted.prediction);
     let mut counts: Vec<u32> =
         all().filter(|prediction| prediction.started.is_some()).map(|prediction| prediction.gpus).collect();
@@ -43,11 +43,11 @@ fn groups(known: &[Predicted]) -> Vec<(String, Score)> {
     groups.into_iter().flatten().collect()
 }
 
-fn learnt(known: &[Predicted]) -> Option<(Calibration, usize)> {
+fn learnt(known: &[SubmissionPrediction]) -> Option<(Calibration, usize)> {
     Calibration::learnt(known.iter().map(|predicted| &predicted.prediction))
 }
 
-fn json(known: &[Predicted], groups: &[(String, Score)]) -> Value {
+fn json(known: &[SubmissionPrediction], groups: &[(String, Score)]) -> Value {
     let group = |(name, score): &(String, Score)| {
         let mut value = json!(score);
         value["group"] = json!(name);
@@ -66,10 +66,12 @@ fn json(known: &[Predicted], groups: &[(String, Score)]) -> Value {
     })
 }
 
-fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> String {
-    let count = |is: &dyn Fn(&Predicted) -> bool| known.iter().filter(|predicted| is(predicted)).count();
+fn table(context: &Context, known: &[SubmissionPrediction], groups: &[(String, Score)]) -> String {
+    let count =
+        |is: &dyn Fn(&SubmissionPrediction) -> bool| known.iter().filter(|predicted| is(predicted)).count();
     let started = count(&|predicted| predicted.prediction.started.is_some());
-    let (waiting, withdrawn) = (count(&Predicted::is_open), count(&|predicted| predicted.withdrawn));
+    let (waiting, withdrawn) =
+        (count(&SubmissionPrediction::is_open), count(&|predicted| predicted.withdrawn));
     let counts = format!(
         "start estimates of the last 90 days: {}; {started} started, {waiting} are waiting, {withdrawn} \
          left the queue before they started",
@@ -100,7 +102,7 @@ fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> 
     text
 }
 
-fn notes(known: &[Predicted], is_empty: bool) -> Vec<String> {
+fn notes(known: &[SubmissionPrediction], is_empty: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if known.is_empty() {
         notes.push("hsched submit --queue estimates starts, and hsched watch records them".to_owned());

@@ -30,7 +30,7 @@ use hsched_ui::{DiffLine, Exit, Failure, ProgressLine, rewrite_output, script_di
 /// How long a number refers to the change that was listed under it, in seconds.
 const HOUR: f64 = 3600.0;
 
-/// What to do with a script.
+/// The requested action for a script.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
 pub(super) struct ScriptArgs {
@@ -200,9 +200,9 @@ impl ScriptQuestion<'_> {
                     .id(ErrorId::NoChange)
                     .hint(format!("look again: {}", self.line()))
             })?,
-            // A change that was not listed must not match another change with this number.
+            // A number must not select a change that was not listed under it.
             Some(None) => usize::MAX,
-            // Nothing was listed, so this is --dry-run alone, which shows the list.
+            // No list was shown, so this is --dry-run without a number, which shows the list.
             None => number - 1,
         };
         let Some(chosen) = list.get(place) else {
@@ -314,7 +314,7 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Usage, "--submit needs a script: give its file before --")
                 .id(ErrorId::OptionNeeds));
         };
-        let (place, _) = self.change(context, report, number)?;
+        let (place, chosen) = self.change(context, report, number)?;
         let Some(outlook) = &report.outlook else { return Ok(Exit::Unplaced) };
         let options = self.script.options(report.reading, &words(&outlook.settings[place]));
         // A name with a leading dash would be read as an option.
@@ -325,6 +325,7 @@ impl ScriptQuestion<'_> {
         };
         if self.args.dry_run {
             print(context, &format!("{}\n", sbatch::command(&path.display().to_string(), &options)))?;
+            context.note(&format!("costs you: {}", when_script_text::costs(chosen)));
             return Ok(Exit::Done);
         }
         if !self.is_live {
@@ -332,13 +333,14 @@ impl ScriptQuestion<'_> {
                 .id(ErrorId::OptionsConflict));
         }
         let id = slurm::submit(context, &path, &options)?;
-        print(context, &format!("Submitted as job {id}.\n"))?;
+        let costs = when_script_text::costs(chosen);
+        print(context, &format!("Submitted as job {id}. Costs you: {costs}.\n"))?;
         Ok(Exit::Done)
     }
 }
 
-/// Returns where the old text of a script is kept: the first of SCRIPT.bak, SCRIPT.bak2 and so on that would
-/// not replace another text.
+/// Returns the file that keeps the old text of a script: the first of SCRIPT.bak, SCRIPT.bak2 and so on that
+/// would not replace another text.
 fn free_name(script: &Path, text: &[u8]) -> PathBuf {
     let named = |number: u32| {
         let mut name = script.as_os_str().to_owned();
@@ -357,14 +359,14 @@ impl ScriptReport<'_> {
         self.outlook.as_ref()?.settings.iter().position(|setting| words(setting) == options)
     }
 
-    /// Returns whether its start is estimated.
+    /// Returns whether the start of the script is estimated.
     pub(super) fn is_estimated(&self) -> bool {
         self.outlook.as_ref().is_some_and(|outlook| {
             outlook.estimates.as_is.forecast().is_some() || !outlook.estimates.list.is_empty()
         })
     }
 
-    /// Returns why its start cannot be estimated.
+    /// Returns why the start of the script cannot be estimated.
     pub(super) fn why_not(&self) -> Option<String> {
         let name = self.script.name();
         if let Some(why) = self.refused.as_ref().filter(|why| !self.is_of_placeholder(why)) {

@@ -6,7 +6,7 @@ use crate::app::script_outlook::ScriptOutlook;
 use crate::commands::when_script::ScriptReport;
 use hsched_model::number::to_u64;
 use hsched_model::{Request, Seconds, Time};
-use hsched_queue::{ChangeEstimate, Start};
+use hsched_queue::{ChangeEstimate, Start, jobs_in_words, own_preempted};
 use hsched_slurm::script_changes::{Setting, words};
 use hsched_ui::{ScriptRow, Terminal, duration, moment, rough_duration, script_text};
 
@@ -127,7 +127,8 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
     }
 }
 
-/// Returns what it waits for: how many of its GPUs are free, and how many jobs are ahead of it.
+/// Returns a sentence on the wait: how many of the requested GPUs are free, and how many jobs are ahead. If
+/// enough are free, these jobs come first, or the nodes lack something else.
 fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, ahead: usize) -> Option<String> {
     let before = match ahead {
         0 => "no job is before it".to_owned(),
@@ -138,7 +139,18 @@ fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, ahead: usize) -> Op
     let (free, all) = report.queue.snapshot.free_gpus(&outlook.request);
     let kind = gpu_type.map_or_else(String::new, |gpu_type| format!(" {}", gpu_type.as_str()));
     let is = if free == 1 { "is" } else { "are" };
-    Some(format!("It waits for GPUs: {free} of {all}{kind} {is} free, and {before}."))
+    let asks = &outlook.request.asks;
+    let asked: u32 = asks.gpus.iter().map(|ask| ask.count).sum();
+    let asked = asked.saturating_mul(asks.nodes);
+    Some(match ahead {
+        _ if free < asked => format!("It waits for GPUs: {free} of {all}{kind} {is} free, and {before}."),
+        0 => format!(
+            "{free} of {all}{kind} {is} free, and {before}: it waits for CPUs or memory beside them, or for GPUs that are free together on a node."
+        ),
+        _ => format!(
+            "It waits for its turn: {free} of {all}{kind} {is} free, but {before}, for which Slurm keeps room."
+        ),
+    })
 }
 
 /// Returns a change as a row.
@@ -168,7 +180,7 @@ pub(super) fn costs(change_estimate: &ChangeEstimate) -> String {
     if costs.is_empty() { "nothing".to_owned() } else { costs.join("; ") }
 }
 
-/// Returns a change for people: its options, or the numbers of the rows that it combines.
+/// Returns a change for people: its options, after the numbers of the rows that it combines.
 fn change(report: &ScriptReport, outlook: &ScriptOutlook, place: usize) -> String {
     let list = &outlook.estimates.list;
     let changes = &list[place].set.changes;
@@ -181,7 +193,8 @@ fn change(report: &ScriptReport, outlook: &ScriptOutlook, place: usize) -> Strin
     if let [first, second] = parts[..]
         && list[first].set.changes.len() + list[second].set.changes.len() == changes.len()
     {
-        return format!("{} and {}", first + 1, second + 1);
+        let options = words(&outlook.settings[place]).join(" ");
+        return format!("{} and {}: {options}", first + 1, second + 1);
     }
     let settings = &outlook.settings[place];
     match settings.as_slice() {
@@ -216,6 +229,14 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
         notes.extend(unknown);
         if !outlook.not_counted.is_empty() {
             notes.push(format!("not counted: {}", outlook.not_counted.join(" ")));
+        }
+        let preempted = own_preempted(&report.queue.snapshot, &outlook.request);
+        if !preempted.is_empty() {
+            let ids: Vec<String> = preempted.iter().map(|job| job.id.clone()).collect();
+            notes.push(format!(
+                "As it is, Slurm may stop (preempt) your running {} for it.",
+                jobs_in_words(&ids)
+            ));
         }
         if outlook.components > 1 {
             notes.push("Slurm starts all components of a het job together: not counted".to_owned());

@@ -11,9 +11,11 @@ use crate::app::why::{ExplainedJob, JobFinder};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
-use hsched_queue::{Advice, StateKind, asked, span};
+use hsched_queue::{Advice, Remedy, StateKind, asked, span};
 use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
-use hsched_ui::{Exit, Failure, ProgressLine, WhyAdvice, WhyJob, WhyLine, why_list, why_text, wrap};
+use hsched_ui::{
+    Exit, Failure, ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap,
+};
 
 /// Show why a Slurm job is pending, when it starts, and what would start it sooner
 ///
@@ -223,7 +225,7 @@ fn list_text(context: &Context, shown: &[JobPage]) -> String {
 
 fn why_line(shown: &JobPage) -> WhyLine<'_> {
     let ExplainedJob { found, explanation, starts, .. } = &shown.explained;
-    // The limit says more than the meaning of Slurm's reason.
+    // The limit is more informative than the meaning of Slurm's reason.
     let numbers = explanation.limit.as_ref().and_then(|_| explanation.why.get(1));
     WhyLine {
         id: &found.id,
@@ -245,7 +247,7 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
             drawbacks: advice.remedy.drawbacks(),
             start: &advice.start,
             sooner: advice.sooner,
-            keeps_job: advice.remedy.keeps_job(),
+            kind: kind(&advice.remedy),
         });
         let job = WhyJob {
             headline: headline(job_page, look),
@@ -276,11 +278,20 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
         text.push_str(&wrap(&format!("{}: {note}", look.queue.name), context.terminal.width(), "  "));
         text.push('\n');
     }
-    if look.age().0 > 120.0 && is_pending {
+    if look.queue.is_old() && is_pending {
         text.push_str(&look.queue.seen());
         text.push('\n');
     }
     text
+}
+
+/// Returns the cost of a remedy.
+fn kind(remedy: &Remedy) -> WhyAdviceKind {
+    match remedy {
+        Remedy::NewJob(_) => WhyAdviceKind::NewJob,
+        Remedy::Cancel { .. } => WhyAdviceKind::EndsOther,
+        _ => WhyAdviceKind::KeepsPlace,
+    }
 }
 
 /// Returns a description of a job in one or two sentences.

@@ -18,7 +18,7 @@ const COMPLETIONS: [(&str, &str); 5] = [
     ("powershell", "_hsched.ps1"),
 ];
 
-/// What zsh needs at the first completion, when it autoloads the file as the function itself.
+/// Code that zsh needs at the first completion, when it autoloads the file as the function itself.
 const FIRST_OF_ZSH: &str = "[ \"$funcstack[1]\" = _hsched ] && _clap_dynamic_completer_hsched \"$@\"\n";
 
 /// Returns the text of each document by its path relative to the target directory.

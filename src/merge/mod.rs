@@ -1,7 +1,7 @@
 //! Merges copies of one training: averages weights in safetensors files by the number of steps of each copy.
 //!
 //! Sums are computed in double precision in the order of the copies and rounded to the type of the tensor.
-//! `hsched_ddp/merge.py` does the same at the copies' side.
+//! `hsched_ddp/merge.py` does the same in the copies.
 
 mod element;
 mod tensors;

@@ -34,9 +34,9 @@ pub struct Settings {
     pub retry_delay: Seconds,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
-    /// Directory for state; `None` only if the home directory is unknown, too.
+    /// Directory for state; `None` only if the home directory is also unknown.
     pub state_dir: Option<PathBuf>,
-    /// Shell command that is notified of ends; `None` for no notification.
+    /// Shell command that is notified when jobs end; `None` for no notification.
     pub notify: Option<String>,
     /// Features that the site forbids.
     pub forbidden: Vec<Feature>,
@@ -86,7 +86,7 @@ impl Settings {
         }
     }
 
-    /// Reads all layers as [`Settings::load`] does, but skips invalid values and returns their problems, too.
+    /// Reads all layers as [`Settings::load`] does, but skips invalid values and also returns their problems.
     ///
     /// # Errors
     /// If not even the built-in defaults are usable.
@@ -126,7 +126,7 @@ impl Settings {
         self.origins.get(&(key, item.to_owned())).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Returns what was skipped and why, one sentence each, for people.
+    /// Returns a sentence for people about each skipped value, with the reason.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -36,7 +36,7 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
     All,
-    /// All but project files, which may come from someone else.
+    /// All layers except project files, which may have been written by someone else.
     NoProject,
     /// Only the site's file.
     Site,

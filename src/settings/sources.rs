@@ -167,7 +167,7 @@ impl Sources {
         (entries, problems)
     }
 
-    /// Returns what was skipped and why.
+    /// Returns the skipped files, with the reasons.
     pub(super) fn notes(&self) -> Vec<String> {
         let Project::Untrusted(path) = self.project() else {
             return Vec::new();

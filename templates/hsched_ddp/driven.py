@@ -46,7 +46,8 @@ class Loader:
     def _steps(self) -> Iterator[Any]:
         if self.training is None:
             raise RuntimeError("this loader belongs to the training that hsched_ddp makes for its framework, and none has begun")
-        # By now, the framework has finished its work after an epoch, such as evaluations and schedules.
+        # At this point, the framework has finished its work after an epoch, such as evaluations and
+        # schedules.
         self.close()
         self._is_open = True
         self.training.open_epoch()

@@ -1,4 +1,4 @@
-// What charts and tables are made of: elements, scales, and quantities in words.
+// Building blocks of charts and tables: elements, scales, and quantities in words.
 "use strict";
 const report = JSON.parse(document.getElementById("hsched").textContent);
 const SVG = "http://www.w3.org/2000/svg";

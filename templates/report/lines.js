@@ -76,7 +76,7 @@ function drawSeries(picture, own, place, atX, atY) {
     const [px, py] = [atX(a).toFixed(1), atY(b).toFixed(1)];
     path += number === 0 ? `M${px} ${py}` : own.steps ? `H${px}V${py}` : `L${px} ${py}`;
   });
-  // What changed last holds until the end.
+  // The last value holds until the end.
   if (own.until !== undefined) path += `H${atX(own.until).toFixed(1)}`;
   picture.append(shape("path", { d: path, fill: "none", stroke: colour(place), "stroke-width": 2, "stroke-dasharray": DASHES[place % 7] }));
 }

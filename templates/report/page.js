@@ -1,4 +1,4 @@
-// The sections of the page, each where there is something to show.
+// The sections of the page; a section without data is left out.
 "use strict";
 const times = spanOfReport();
 const hours = (seconds) => duration(seconds);

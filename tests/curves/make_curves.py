@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains small models on the data that scikit-learn ships and writes their learning curves, one JSON line each.
 
-    python3 make_curves.py classic OUT.jsonl    # wants scikit-learn; also writes OUT.npz with the data, scaled and split
-    python3 make_curves.py nets OUT.jsonl       # wants PyTorch and the OUT.npz of the first command
+    python3 make_curves.py classic OUT.jsonl    # needs scikit-learn; also writes OUT.npz with the data, scaled and split
+    python3 make_curves.py nets OUT.jsonl       # needs PyTorch and the OUT.npz of the first command
 
 Every curve is another model, data set, schedule or size; no two differ by the seed alone. The grids are written down
 here as they were first drawn up; no curve was left out for what it looked like.
@@ -125,7 +125,7 @@ def classifiers(out, name, task, seeds):
             model.set_params(n_estimators=trees).fit(a, y)
             values.append(log_loss(z, model.predict_proba(b), labels=classes))
         record(out, "extra trees", name, f"depth {depth}", "val_loss", "min", 60, values, started, seed)
-    # One more sample of a class at a time: a learning curve over data, as online learners see it.
+    # Each step adds one sample of a class: a learning curve over data, as seen by online learners.
     seed, started, values = next(seeds), time.time(), []
     order, model = np.random.default_rng(seed).permutation(len(a)), GaussianNB(var_smoothing=1e-2)
     for block in np.array_split(order, 40):
@@ -151,7 +151,7 @@ def regressors(out, task, seeds):
             values.append(mean_squared_error(z, predicted) if np.isfinite(predicted).all() else math.inf)
         record(out, family, "diabetes", setting, "val_mse", "min", epochs, values, started, seed)
 
-    # The last three rates are too high: these diverge, slowly and fast.
+    # The last three rates are too high: these trainings diverge slowly or fast.
     for rate, epochs in ((1e-4, 90), (1e-3, 60), (1e-2, 60), (0.06, 40), (0.1, 40), (0.2, 40)):
         seed = next(seeds)
         model = SGDRegressor(learning_rate="constant", eta0=rate, random_state=seed, max_iter=1)
@@ -321,7 +321,7 @@ def nets(path):
             for width, rate, epochs, metric in ((32, 0.05, 50, "train_loss"), (64, 0.02, 70, score)):
                 train(out, "warm-up", name, f"width {width}, rate {rate}", lambda i, c: mlp(i, width, 2, c), epochs, metric,
                       rate, warm=10)
-            # Rates that are too high: unstable, some for good.
+            # These rates are too high: the training becomes unstable, sometimes permanently.
             for rate, metric in ((0.9, "train_loss"), (1.5, "val_loss"), (4.0, "train_loss")):
                 train(out, "rate too high", name, f"rate {rate}", lambda i, c: mlp(i, 16, 2, c), 40, metric, rate)
 

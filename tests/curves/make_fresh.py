@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains small models of other kinds on other data and writes their learning curves, one JSON line each.
 
-    python3 make_fresh.py OUT.jsonl FOLDER      # wants PyTorch and Pillow
+    python3 make_fresh.py OUT.jsonl FOLDER      # needs PyTorch and Pillow
 
 FOLDER holds what the wheels of scikit-learn and statsmodels have under sklearn/datasets and statsmodels/datasets; the
 texts are licences that Debian ships and modules of Python. Nothing was chosen on these curves: they came after
@@ -260,7 +260,7 @@ def main(path, folder):
                 fit(out, "forecast, convolution", name, f"width {width}, rate {rate}", metric, "min", epochs,
                     supervised(lambda: nn.Sequential(nn.Unflatten(1, (1, 16)), nn.Conv1d(1, width, 5), nn.ReLU(), nn.Flatten(), nn.Linear(12 * width, 1)),
                                square, train, test, rate, 16))
-            # A rate that is too high.
+            # This rate is too high.
             fit(out, "forecast, too fast", name, "rate 0.3", "train_loss", "min", 40,
                 supervised(lambda: nn.Linear(16, 1), square, train, test, 0.3, 16, False))
 

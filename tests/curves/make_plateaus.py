@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains small networks on made-up tasks, many of which stand still for a while, and writes their learning curves.
 
-    OMP_NUM_THREADS=1 python3 make_plateaus.py OUT.jsonl      # wants NumPy, takes a few minutes
+    OMP_NUM_THREADS=1 python3 make_plateaus.py OUT.jsonl      # needs NumPy, takes a few minutes
 
 Thirty tasks of ten settings each: seven optimisers, mostly at a constant rate, some with a warm-up, a cosine or a linear
 fall. The first twenty tasks are to choose on, the other ten to measure on (`data` says which). The grids are written down
@@ -159,7 +159,7 @@ def mixture(rng, count):
     return np.hstack([x, which]), which * (x @ np.array([[1.0], [-1.0], [0.5], [0.0]]))
 
 
-# Name, data, hidden layers, activation, scale of the first weights.
+# Name, data, hidden layers, activation, scale of the initial weights.
 TASKS = (
     ("parity of 2", lambda r: parity(r, 2, 8, 500), (16,), "tanh", 1.0),
     ("parity of 3", lambda r: parity(r, 3, 8, 900), (32,), "relu", 1.0),
@@ -181,7 +181,7 @@ TASKS = (
     ("product", lambda r: product(r, 0.1, 500), (24,), "tanh", 0.3),
     ("blobs, rare classes", lambda r: blobs(r, 4, 1.0, 0.05, 400, (0.85, 0.07, 0.05, 0.03)), (16,), "tanh", 0.5),
     ("majority", lambda r: majority(r, 15, 400), (32, 16), "relu", 0.5),
-    # These came after all was chosen on those above.
+    # These models were added after all parameters had been chosen on the models above.
     ("and of ors", lambda r: clauses(r, 700), (24,), "relu", 1.0),
     ("quadratic", lambda r: quadratic(r, 0.2, 400), (32,), "relu", 1.0),
     ("two sums", lambda r: digits(r, 5, 600), (32, 16), "tanh", 0.7),

@@ -15,8 +15,8 @@ class Ended(NamedTuple):
     """How a rank ended."""
 
     status: int  # its exit status
-    result: Any  # what the program returned
-    said: str  # what it wrote to standard output and error
+    result: Any  # the program's result
+    said: str  # its standard output and error
 
 
 def run(program: Callable[[], Any], shares: Sequence[int], folder: str, micro: Optional[Sequence[int]] = None, sizes: Optional[Sequence[int]] = None,

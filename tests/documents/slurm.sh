@@ -1,13 +1,13 @@
-# A Slurm of texts for the documents: a full cluster of eight A100 and four V100, where you have past runs of train.sh and a pending job.
-# Read by the scripts of pages; programs go to $PLACE/bin.
+# A Slurm made of fixed texts for the documents: a full cluster of eight A100 and four V100 GPUs, with past runs of
+# train.sh and a pending job of the user. Sourced by the scripts of pages; programs are written to $PLACE/bin.
 
-# Makes a program of the lines of its input.
+# Makes a program from the lines of its input.
 program() {
   { printf '#!/bin/bash\nPATH=/usr/bin:/bin\nPLACE=%q\n' "$PLACE"; cat; } >"$PLACE/bin/$1"
   chmod +x "$PLACE/bin/$1"
 }
 
-# Prints the time this number of minutes from now, in Slurm's format.
+# Prints the time in this number of minutes, in Slurm's format.
 moment() { date -d "$1 minutes" +%Y-%m-%dT%H:%M:%S; }
 
 # Ends fields and lines in the requested format of Slurm; the input has bars.

@@ -1,4 +1,4 @@
-# A sweep that has run here, with losses that the parameters decide. Read by the scripts of pages.
+# A sweep that has run here, with losses that depend on the parameters. Sourced by the scripts of pages.
 cat >sweep.yaml <<'TEXT'
 jobs:
   - name: lr

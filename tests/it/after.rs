@@ -59,7 +59,7 @@ fn what_comes_after_a_failure_fails_with_all_that_comes_after_it() {
 
 const CLUSTER: &str = "nodes: [{name: n1, gpus: {v100: 2}}]\n";
 
-/// Jobs of 10 s on one GPU, each with further keys.
+/// Returns jobs of 10 s on one GPU, each with additional keys.
 fn file(jobs: &[(&str, &str)]) -> String {
     let line = |(name, more): &(&str, &str)| {
         format!(
@@ -89,7 +89,7 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
             let (started, completed) = (time(job, "started_s"), time(before, "completion_s"));
             assert!(started >= completed, "{policy}: {started} {completed}");
         }
-        // Its waiting time counts from its arrival, whatever it waits for.
+        // The waiting time of a job counts from its arrival, regardless of what it waits for.
         assert!((time(1, "jct_s") - (time(1, "completion_s") - 3.0)).abs() < 1e-9, "{policy}");
     }
     let failing = sandbox.run(&format!("{line} srtf --job-failures 1s")).json();

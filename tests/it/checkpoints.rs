@@ -101,7 +101,7 @@ assert all(torch.equal(torch.as_tensor(again.pop(key)), torch.as_tensor(tensors[
 assert again.pop("empty")[:2] == [{}, []] and again == state and list(again["ordered"]) == ["b", "a"], again
 assert [type(again[key]) for key in ("bytes", "ordered", "counter", "scalar")] == [type(state[key]) for key in ("bytes", "ordered", "counter", "scalar")]
 
-# What would not load is refused by its name, before the first epoch and when it is saved, and the checkpoint stays.
+# A value that could not be loaded is refused by name, before the first epoch and on saving, and the old checkpoint stays.
 before = open(one.path, "rb").read()
 for wrong, kind in (Own(1), "__main__.Own"), (lambda: 1, "builtins.function"), (collections.deque(), "collections.deque"), (1j, "builtins.complex"), (open, "builtins."):
     one = training(scaler=Own({"parts": [0, wrong]}))
@@ -110,13 +110,13 @@ for wrong, kind in (Own(1), "__main__.Own"), (lambda: 1, "builtins.function"), (
     refused(["cannot write the checkpoint", words], one.save)
     assert open(one.path, "rb").read() == before
 own = Own({})
-own.state_dict = lambda: 1 // 0  # a part that is not ready yet is none of its business
+own.state_dict = lambda: 1 // 0  # a part that is not ready yet is not checked
 assert next(training(own=own).epochs()) == 1
 "#,
     );
 }
 
-/// No code in a file is executed, whatever its format, and the error names the file and the reason.
+/// No code in a file is executed, regardless of its format, and the error names the file and the reason.
 #[test]
 fn a_foreign_checkpoint_runs_nothing_and_is_refused() {
     check(
@@ -183,7 +183,7 @@ assert own.resume() and own.left == [[3, 10]]
     );
 }
 
-/// A file of another user in a directory that others can write to is refused, unless a variable says that it is
+/// A file of another user in a directory that others can write to is refused, unless a variable declares it
 /// trusted.
 #[test]
 fn a_file_of_another_user_is_refused_where_others_can_write() {
@@ -202,7 +202,7 @@ os.environ["HSCHED_TRUST_CHECKPOINT"] = "1"
 assert own.resume()
 del os.environ["HSCHED_TRUST_CHECKPOINT"]
 
-# A directory that only its owner can write is that of the other user, or root's.
+# A directory that only its owner can write belongs to the other user or to root.
 os.chmod(root.name, 0o755)
 refused(words, own.resume) if real != 0 else own.resume()
 os.geteuid = lambda: real
@@ -233,7 +233,7 @@ refused(["File exists"], lambda: merge.write_file(os.path.join(root.name, "copy-
 assert not os.path.exists(target) and os.path.islink(one.path + ".guessed.tmp")
 assert one.resume()
 
-# What a killed process left goes when the next one begins; what may still be written to stays.
+# The next process removes files of a killed one, but no file that may still be written.
 left = [one.path + end for end in (".old.tmp", ".new.tmp", ".old", ".dir.tmp")]
 for path in left[:3]:
     open(path, "w").close()
@@ -271,7 +271,7 @@ for scheduler in one_cycle, lambda own: lr_scheduler.MultiStepLR(own, [3, 12]), 
     other.save()
     assert torch.load(other.path, weights_only=True)["format"] == 3
 
-# A method as in OneCycleLR, wherever this torch keeps it.
+# A method as in OneCycleLR, at the place where this version of torch has it.
 class Own:
     def __init__(self, state):
         self.state = state

@@ -7,14 +7,14 @@ use crate::sandbox::Sandbox;
 
 const HEADER: &str = "name,arrival,gpus,min_gpus,max_gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100,throughput.t4";
 
-/// A sandbox with a trace of these lines on these nodes.
+/// Returns a sandbox with a trace of these lines on these nodes.
 fn sandbox(nodes: &str, jobs: &[&str]) -> Sandbox {
     let cluster = format!("network_gbps: 10\nintra_node_gbps: 300\nnodes: {nodes}\n");
     let trace = format!("{HEADER}\n{}\n", jobs.join("\n"));
     Sandbox::new().file("week.csv", &trace).file("lab.yaml", &cluster)
 }
 
-/// The result of a simulation of the policies and options.
+/// Returns the result of a simulation with these policies and options.
 fn simulated(sandbox: &Sandbox, options: &str) -> Value {
     let files = "simulate --trace week.csv --cluster lab.yaml --format json";
     sandbox.run(&format!("{files} --policy {options}")).json()
@@ -80,8 +80,8 @@ fn the_short_job_has_the_fast_gpu_at_best() {
     assert!((1.0..1.01).contains(&ratio), "{ratio}");
 }
 
-/// The bound in seconds that prices of one GPU prove for jobs of one GPU: the minimum cost of each job, by ternary
-/// search over its end.
+/// Returns the bound in seconds that prices of one GPU prove for jobs of one GPU: the minimum cost of each
+/// job, by ternary search over its end.
 fn proven(certificate: &Value, gpus: f64, jobs: &[(f64, f64)]) -> f64 {
     let list = |value: &Value| value.as_array().expect("a list").iter().map(number).collect::<Vec<_>>();
     let (from, prices) = (list(&certificate["from_s"]), list(&certificate["prices"]["v100"]));

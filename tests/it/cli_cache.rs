@@ -294,13 +294,13 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
         (&json!("t4"), &json!("scaled"), &json!("v100"))
     );
     sandbox.run("submit plan.json --dry-run").exits(0);
-    // Two models that were measured on both are no guess.
+    // With two models that were measured on both types, the estimate is not a guess.
     for (model, gpu_type, rate) in [("a", "v100", 100), ("a", "t4", 50), ("b", "v100", 10), ("b", "t4", 5)] {
         sandbox.run(&format!("cache set {model} {gpu_type} {rate}")).succeeds();
     }
     let learnt = |text: &str| assert!(text.contains("estimated from v100 and 3 other models"), "{text}");
     learnt(&sandbox.run(&format!("{plan} --estimate learnt")).succeeds());
-    // It was not requested.
+    // The estimate was not requested.
     assert_eq!(sandbox.run(plan).succeeds(), without);
     // A setting and a job key also request it; the key takes precedence.
     learnt(&sandbox.run(&format!("{plan} --set estimate=learnt")).succeeds());

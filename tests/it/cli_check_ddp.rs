@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::python;
 use crate::sandbox::Sandbox;
 
-/// The figures that the checks must reach; gradients of unequal ranks against one process with the whole batch.
+/// The errors that the checks must not exceed: gradients of unequal ranks against one process with the whole
+/// batch.
 #[test]
 fn unequal_ranks_train_as_one_process_does() {
     let Some(python) = python::with_torch() else { return };

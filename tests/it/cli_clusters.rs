@@ -26,7 +26,8 @@ fn on(cluster: &str, sandbox: Sandbox) -> Sandbox {
     sandbox.program("scontrol", &format!("case \"$*\" in 'show config') {config};; *) exit 1;; esac"))
 }
 
-/// Two jobs with ids 1 and 2 in the queue of cluster `north`, whose Slurm prints the name of the cluster or not.
+/// Returns a sandbox with jobs 1 and 2 in the queue of cluster `north`; its Slurm may omit the cluster's
+/// name.
 fn submitted(named: bool) -> Sandbox {
     let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
     let sandbox = if named { on("north", sandbox) } else { sandbox };
@@ -84,7 +85,7 @@ fn a_cluster_by_a_new_name_is_taken_when_its_user_says_so() {
 fn a_state_without_a_name_takes_it_over_before_anything_is_seen() {
     let sandbox = submitted(false);
     assert_eq!(sandbox.snapshot().get("cluster"), None);
-    // A turn in which nothing happens.
+    // Takes a turn without any event.
     sandbox.run("watch --once").exits(0);
     let sandbox = on("north", sandbox);
     sandbox.run("watch --once").exits(0);
@@ -97,7 +98,7 @@ fn a_state_whose_jobs_have_ended_goes_to_the_next_cluster() {
     let sandbox = on("north", Sandbox::with_slurm());
     sandbox.run("add jobs.yaml").succeeds();
     let sandbox = on("south", sandbox);
-    // The waiting jobs were meant for the other cluster.
+    // The waiting jobs were intended for the other cluster.
     sandbox.run("watch --once").fails(78);
     let sandbox = on("north", sandbox);
     sandbox.run("cancel --all").succeeds();

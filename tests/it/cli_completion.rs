@@ -1,10 +1,10 @@
-//! Completions ask the program, which offers the names that it knows and prints nothing else.
+//! Completions call the program, which offers the names that it knows and prints nothing else.
 
 use std::fs;
 
 use crate::sandbox::{JOBS, Sandbox};
 
-/// Returns the offers to bash for the last of some words, without options.
+/// Returns bash's completions of the last word, without options.
 fn offered(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let arguments = [&["--", "hsched"], words].concat();
     let mut command = sandbox.command(&arguments);

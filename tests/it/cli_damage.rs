@@ -62,7 +62,7 @@ fn a_damaged_state_is_recovered_and_told_once() {
     assert_eq!(journal.matches("\"event\":\"repaired\",\"file\":\"state.json\"").count(), 1, "{journal}");
     assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json.damaged is a damaged file that hsched replaced and kept → find out why (a full or failing disk, a crash), then remove it");
     assert_eq!(requests(&sandbox), (2, 0));
-    // Running and ended jobs are as they would have been.
+    // Running and ended jobs are the same as without the damage.
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "RUNNING"), &line(2, "vgg19", "COMPLETED")]);
     sandbox.run("watch --once").exits(0);
@@ -188,7 +188,7 @@ fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
         assert!(!path.exists() && fs::read(sandbox.state(&name)).expect("is kept") == damaged);
         assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     }
-    // A speed that can be read but is wrong.
+    // The speed can be read but is wrong.
     fs::write(&path, &speeds).expect("a file");
     flip(path.clone(), "644", "645");
     assert_snapshot!(sandbox.run("plan jobs.yaml").fails(78), @r#"

@@ -72,7 +72,7 @@ fn the_story_is_told_the_same_every_time() {
     00:22:30 bert: stopping to move: 958 s per epoch on 4 v100 instead of 1283 s, 5
                epochs left
     00:39:00 bert: failed with exit status 1, 2 of 3 retries left; resumes after
-               epoch 2 of 6
+               epoch 2 of 6, in 30 s at the earliest
              # It is retried after a short delay, and no finished epoch is lost.
     00:39:30 bert: submitted as job 8 on 4 v100 (v2); predicted 15 min 58 s per
                epoch
@@ -83,7 +83,7 @@ fn the_story_is_told_the_same_every_time() {
     01:37:00 node v2 is down (Not responding)
              # The job did not cause this, so it uses no retry. It waits for other
              # GPUs.
-    01:37:00 bert: lost a node; resumes after epoch 5 of 6
+    01:37:00 bert: lost a node; resumes after epoch 5 of 6, in 30 s at the earliest
     01:37:30 bert: waiting: needs a GPU of type p100, t4, v100; 0 available now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
     01:49:30 resnet50: stopping to move: makes room for other jobs, 718 s per epoch

@@ -1,4 +1,4 @@
-//! `hsched doctor`: one line per check, and an exit code for the worst result.
+//! `hsched doctor`: one line per check, and an exit code that shows the worst result.
 
 use crate::sandbox::Sandbox;
 

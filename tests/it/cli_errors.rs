@@ -1,4 +1,4 @@
-//! Errors around every command: Slurm, files, the command line, the pipe; each with code and remedy.
+//! Errors of every command: Slurm, files, the command line, the pipe, each with its code and remedy.
 
 use std::io;
 use std::time::{Duration, Instant};

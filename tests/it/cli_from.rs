@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use crate::sandbox::Sandbox;
 
-/// Two nodes as `scontrol -o show node` prints them, and one that was cut off.
+/// Two nodes as `scontrol -o show node` prints them, and one whose record was cut off.
 const NODES: &str = "\
 NodeName=v1 CPUAlloc=2 CPUTot=8 Gres=gpu:v100:2 RealMemory=64000 AllocMem=2048 State=MIXED Partitions=gpu CfgTRES=cpu=8,gres/gpu=2 AllocTRES=cpu=2,gres/gpu=1
 NodeName=t1 CPUAlloc=0 CPUTot=8 Gres=gpu:t4:2 RealMemory=64000 AllocMem=0 State=IDLE Partitions=gpu CfgTRES=cpu=8

@@ -1,4 +1,5 @@
-//! `hsched generate`: files that `hsched plan` accepts, equal for equal seeds, and never replacing others.
+//! `hsched generate`: files that `hsched plan` accepts, that are equal for equal seeds, and that never
+//! replace others.
 
 use insta::assert_snapshot;
 

@@ -100,7 +100,7 @@ fn the_version_is_that_of_the_manifest() {
     let printed = Sandbox::new().run("--version").succeeds();
     let version = concat!("hsched ", env!("CARGO_PKG_VERSION"));
     let commit = printed.trim().strip_prefix(version).expect("the version");
-    // A release names its commit and the commit's date, too.
+    // A release also names its commit and the commit's date.
     assert!(commit.is_empty() || commit.starts_with(" (") && commit.ends_with(')'), "{printed}");
 }
 
@@ -110,7 +110,7 @@ fn pages_and_commands_have_one_help() {
     assert_eq!(sandbox.run("help plan").succeeds(), sandbox.run("plan --help").succeeds());
     assert_eq!(sandbox.run("help config show").succeeds(), sandbox.run("config show --help").succeeds());
     assert_eq!(sandbox.run("help").succeeds(), sandbox.run("--help").succeeds());
-    // Where both have the same name, the command is shown.
+    // If a command and a page have the same name, the command is shown.
     assert_eq!(sandbox.run("help run").succeeds(), sandbox.run("run --help").succeeds());
     let page = fs::read_to_string(root().join("docs/run.md")).expect("a page");
     let title = page.lines().next().expect("a title").trim_start_matches("# ");

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// One job that fails after its first epoch and resumes, and one that completes at once.
+/// Runs a job that fails after its first epoch and resumes, and one that completes without interruption.
 const JOBS: &str = r#"jobs:
   - {name: again, samples_per_epoch: 10, epochs: 2, global_batch: 10, model_size: 0, max_gpus: 1, retries: 1,
      throughput: {cpu: 100}, checkpoint: {},
@@ -45,7 +45,7 @@ fn what_was_used_and_lost_is_known_for_each_job_and_for_all() {
         hours(again, "lost_gpu_hours") > 0.0 && hours(again, "gpu_hours") > hours(again, "lost_gpu_hours")
     );
     assert_eq!(hours(once, "lost_gpu_hours"), 0.0);
-    // No samples, no known power, no reference units: no value is invented.
+    // Without samples, known power and reference units, no value is invented.
     for key in ["idle_gpu_hours", "energy_kwh", "energy_from", "cost", "cost_unit"] {
         assert_eq!((&again[key], &json["total"][key]), (&Value::Null, &Value::Null), "{key}");
     }
@@ -66,7 +66,7 @@ fn a_job_that_is_replaced_stays_in_the_history() {
     assert_eq!(json["total"]["jobs"], 2, "{json}");
     let [first, second] = [&json["jobs"][0], &json["jobs"][1]];
     assert!(first["added"].as_f64() < second["added"].as_f64(), "{json}");
-    // Each submission counts once, in the row of the job that it was made for.
+    // Each submission counts once, in the row of the job for which it was made.
     assert_eq!((&first["submissions"], &second["submissions"]), (&1.into(), &1.into()), "{json}");
     assert_eq!(hours(second, "lost_gpu_hours"), 0.0);
     assert!(second["started"].as_f64() >= second["added"].as_f64(), "{json}");

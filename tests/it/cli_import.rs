@@ -35,7 +35,7 @@ fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
       - name: train
         samples_per_epoch: TODO   # training samples per epoch
         epochs: TODO   # total number of epochs; line 5 has --epochs 5
-        global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
+        global_batch: TODO   # samples per step over all ranks; the same for every placement
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
         #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python train.py --epochs 5"

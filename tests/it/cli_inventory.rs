@@ -1,11 +1,11 @@
-//! `hsched inventory` from cluster files and from what `sinfo` and `squeue` print.
+//! `hsched inventory` from cluster files and from output of `sinfo` and `squeue`.
 
 use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::sandbox::Sandbox;
 
-/// Nodes as `sinfo` prints them: one in two partitions, one that is drained, one that is reserved.
+/// Nodes as `sinfo` prints them: one in two partitions, a drained one and a reserved one.
 const SINFO: [&str; 5] = [
     "v1|gpu*|1:00:00|mixed|gpu:v100:2(S:0-1)|gpu:v100:1(IDX:0)|2/6/0/8|64000|2048|v100,ib|none",
     "v1|long|infinite|mixed|gpu:v100:2(S:0-1)|gpu:v100:1(IDX:0)|2/6/0/8|64000|2048|v100,ib|none",

@@ -98,7 +98,7 @@ fn what_slurm_has_is_not_added() {
     hint: wait until it ends, cancel it with hsched cancel, or rename the new job
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
-    // Not even if another state directory has submitted it.
+    // The job is not submitted again even if another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
     error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); no job was added
     hint: wait until it ends, cancel it with scancel 1 2 (this state directory does not have it), or rename the new job

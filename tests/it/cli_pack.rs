@@ -29,7 +29,7 @@ fn a_dry_run_prints_the_json_of_what_would_be_submitted() {
         [&json!("hsched.together/1"), &json!("r1"), &Value::Null, &json!(state), &json!(script)]
     );
     let allocations = told["allocations"].as_array().expect("a list");
-    // Nine runs, four at a time in each.
+    // There are nine runs, and each allocation runs four at a time.
     assert_eq!(allocations.len(), 3);
     assert_eq!((&allocations[0]["job_id"], &allocations[0]["script"]), (&Value::Null, &json!(script)));
     let texts: Vec<&str> =

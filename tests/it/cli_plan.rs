@@ -153,7 +153,7 @@ fn output_is_the_same_json_in_a_file() {
     assert_eq!(sandbox.text(&sandbox.work("plan.json")), printed);
     let table = sandbox.run(&format!("{PLAN} -o new.json")).succeeds();
     assert!(table.contains("resnet18") && sandbox.text(&sandbox.work("new.json")).contains("hsched.plan/1"));
-    // As created by the shell's `>`.
+    // The file has the permissions of one created by the shell's `>`.
     fs::write(sandbox.work("by-hand"), "").expect("a file");
     assert_eq!(mode(&sandbox.work("new.json")), mode(&sandbox.work("by-hand")));
     assert_snapshot!(sandbox.run(&format!("{PLAN} -o gone/plan.json")).fails(1), @"error: cannot write gone/plan.json: No such file or directory (os error 2)");
@@ -365,7 +365,7 @@ fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
         let sandbox = Sandbox::new().file("jobs.yaml", jobs(first));
         sandbox.run(&format!("{PLAN} {options} --format json")).exits(0).json()
     };
-    // With the least mean, one of them is late; if both are in time, ResNet-18 has three GPUs.
+    // With the lowest mean, one of the jobs is late; if both are in time, ResNet-18 has three GPUs.
     let mean = plan("13000s", "");
     near(&mean["deadlines_met"], 0.5);
     let by_deadlines = plan("13000s", "--objective deadlines");
@@ -376,7 +376,7 @@ fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
         (&by_deadlines["proven_optimal"], &by_deadlines["jobs"][0]["deadline_s"]),
         (&json!(true), &json!(13000.0))
     );
-    // Then nothing helps the first one, and the mean decides again.
+    // The first job is then late in any case, and the mean decides again.
     let by_deadlines = plan("1h", "--objective deadlines");
     near(&by_deadlines["deadlines_met"], 0.5);
     near(&by_deadlines["mean_jct_s"], mean["mean_jct_s"].as_f64().expect("a mean"));

@@ -26,7 +26,7 @@ fn refused(sandbox: &Sandbox, text: &str) -> String {
     let (first, rest) = stderr.split_once('\n').expect("two lines");
     assert_eq!(rest, "hint: create the plan again with hsched plan\n");
     let said = first.strip_prefix("error: bad.json: ").expect("the file's name");
-    // The column moves with every key that is added.
+    // The column changes with every added key.
     said.split_once(" column ").map_or(said, |(place, _)| place).to_owned()
 }
 

@@ -65,7 +65,7 @@ fn a_simulation_is_a_page_with_everything_in_it() {
     assert_eq!(run["in_use"], serde_json::json!([[0.0, 4.0], [1500.0, 0.0]]));
     assert!(page.contains("third, 15 min 00 s"), "no answer");
     assert!(run["row"]["ratio"].as_f64().is_some_and(|ratio| ratio >= 1.0), "{run}");
-    // The same bytes again.
+    // A second call writes the same bytes.
     sandbox.run(&format!("{SIMULATE} --report again.html")).succeeds();
     assert_eq!(page, sandbox.text(&sandbox.work("again.html")));
 }
@@ -91,7 +91,7 @@ fn pictures_and_tables_for_papers_are_written_beside_it() {
             .starts_with("policy,mean_jct_s,mean_jct_s_ci95,ratio,restart_cost_s\n")
     );
     assert!(sandbox.text(&sandbox.work("sweep/points.svg")).contains("mean over bound"));
-    // The unit of an axis follows from its times: of 1000 s, minutes.
+    // The unit of an axis follows from its times: minutes for 1000 s.
     assert!(sandbox.text(&sandbox.work("pictures/completion.svg")).contains("completion time (min)"));
 }
 
@@ -210,7 +210,7 @@ fn a_browser_draws_the_pages_of_all_commands_without_complaint() {
     let when = format!(
         "when {repository}/examples/queue.yaml --snapshot {repository}/examples/queue.json --futures 8"
     );
-    // Two jobs fail and the third has too few GPUs: that is a history, too.
+    // Two jobs fail and the third has too few GPUs; this is also a history.
     let _ = sandbox.run("run jobs.yaml --devices v100:2");
     let pages = [
         (

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Six runs whose loss and accuracy fall, and one whose program fails.
+/// Runs six jobs whose loss and accuracy fall, and one whose program fails.
 const JOBS: &str = r#"jobs:
   - name: lr
     samples_per_epoch: 10
@@ -48,7 +48,7 @@ fn results_tell_parameters_metrics_and_how_to_repeat_the_best() {
     let states = rows(&json, "state");
     assert_eq!(states.iter().filter(|state| **state == "failed").count(), 1, "{states:?}");
 
-    // An accuracy should rise: its best is not its last.
+    // An accuracy should rise, so its best value is not the last one.
     let json = sandbox.run("results --sort acc --format json").json();
     let first = &json["runs"][0];
     assert_eq!((&first["best"], &first["best_epoch"], &first["last"]), (&0.8.into(), &1.into(), &0.7.into()));
@@ -69,7 +69,7 @@ fn results_tell_parameters_metrics_and_how_to_repeat_the_best() {
     assert_eq!(command.lines().count(), 1);
 }
 
-/// The loss of the first run is the best after one epoch, and the worst in the end.
+/// The loss of the first run is the best one after one epoch, and the worst one at the end.
 #[test]
 fn status_and_results_name_the_same_best_run() {
     let report = r#"for loss in $LOSSES; do e=$((e + 1)); echo "{\"epoch\": $e, \"loss\": $loss}"; done >>"$HSCHED_REPORT""#;
@@ -87,9 +87,35 @@ fn status_and_results_name_the_same_best_run() {
     let status = sandbox.run("status --format json").json();
     let named = &status["best"][0];
     assert_eq!((&named["job"], &named["value"]), (&best["name"], &best["best"]), "{status:#}");
-    // The column shows where each run stands.
+    // The column shows the progress of each run.
     assert_eq!(status["jobs"][0]["metric"]["value"], 4.5);
     assert!(sandbox.run("status").succeeds().ends_with("best loss: early with 1.500\n"));
+}
+
+/// One run has its validation only after the first epoch, the other one only after the last.
+#[test]
+fn runs_that_measure_at_different_epochs_are_compared_by_the_same_metric() {
+    let job = |name: &str, first: &str, last: &str| {
+        let line =
+            |epoch: u32, more: &str| format!("echo \"{{\\\"epoch\\\": {epoch}, \\\"loss\\\": 9{more}}}\"");
+        format!(
+            "  - {{name: {name}, model: net, samples_per_epoch: 10, epochs: 2, global_batch: 10, model_size: 0, \
+             max_gpus: 1, throughput: {{cpu: 100}}, command: '{{ {}; {}; }} >>$HSCHED_REPORT'}}\n",
+            line(1, first),
+            line(2, last)
+        )
+    };
+    let jobs =
+        format!("jobs:\n{}{}", job("a", ", \\\"val_loss\\\": 2", ""), job("b", "", ", \\\"val_loss\\\": 3"));
+    let sandbox = Sandbox::new().file("two.yaml", jobs).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    sandbox.run("run two.yaml --devices cpu:2").exits(0);
+    let status = sandbox.run("status --format json").json();
+    let metric = |job: usize| status["jobs"][job]["metric"].clone();
+    assert_eq!(metric(0), serde_json::json!({ "name": "val_loss", "value": 2.0 }));
+    assert_eq!(metric(1), serde_json::json!({ "name": "val_loss", "value": 3.0 }));
+    assert_eq!(status["best"][0]["job"], "a");
+    let runs = sandbox.run("results --format json").json();
+    assert_eq!(rows(&runs, "last"), [2.0, 3.0]);
 }
 
 #[test]
@@ -109,7 +135,7 @@ fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
 fn the_best_is_named_after_two_sweeps_and_a_restart() {
     let sandbox = ran();
     let other = JOBS.replace("name: lr", "name: wd").replace("\"val_loss\\\": 1", "\"val_loss\\\": 2");
-    // The first time, its runs end before their last epoch, as in a crash.
+    // The first time, the runs end before their last epoch, as in a crash.
     let crashing = other
         .replace("2$SEED", "3$SEED")
         .replace("for e in 1 2", "for e in 1")
@@ -172,6 +198,10 @@ fn cancel_ends_the_jobs_of_a_tag_alone() {
     sandbox.run("cancel").fails(2);
     let told = sandbox.run("cancel resnet18 --tag old").fails(2);
     assert!(told.contains("none of the named jobs has the tag \"old\""), "{told}");
+    for command in ["status resnet18 --tag old", "results resnet18 --tag old"] {
+        let told = sandbox.run(command).fails(2);
+        assert!(told.contains("none of the named jobs has the tag \"old\""), "{command}: {told}");
+    }
     let json = sandbox.run("status --format json").json();
     assert_eq!(
         (&json["jobs"][0]["state"], &json["jobs"][1]["state"]),

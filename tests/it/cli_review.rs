@@ -1,4 +1,4 @@
-//! `hsched review`: what jobs should have requested.
+//! `hsched review`: the requests that jobs should have made.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::sandbox::Sandbox;
 
 const HEADER: &str = "JobIDRaw|JobName|Partition|State|ExitCode|Submit|Start|End|Timelimit|ReqTRES|AllocTRES|NNodes|NTasks|ReqMem|MaxRSS|TotalCPU|TRESUsageInAve\n";
 
-/// Twenty runs of an hour, a day apart, that request four A100s and ten hours.
+/// Twenty runs of one hour, one per day, that request four A100s and ten hours.
 fn accounting() -> String {
     let mut text = HEADER.to_owned();
     for day in 1..=20 {
@@ -82,7 +82,7 @@ fn the_days_count_back_from_the_newest_end() {
     assert_eq!((runs(90), runs(5), runs(1)), (json!(20), json!(6), json!(2)));
 }
 
-/// The queue is busy for an hour, then free: a request of two hours waits as long as one of ten.
+/// The queue is full for an hour and then empty, so a request of two hours waits as long as one of ten.
 #[test]
 fn a_saved_queue_tells_what_waiting_is_saved() {
     let sandbox = Sandbox::new().file("sacct.txt", accounting()).file("queue.json", SNAPSHOT);

@@ -1,4 +1,4 @@
-//! `hsched run`: jobs on the devices of this machine, to their end and through all interruptions.
+//! `hsched run`: jobs on the devices of this machine, until their end and through all interruptions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ while ((done < HSCHED_EPOCHS)); do
   if ((stop)); then exit 85; fi
   done=$((done + 1))
   if ((RANK == 0)); then
-    # The signal comes to all processes of the rank, and would end cat.
+    # The signal reaches all processes of the rank and would end cat.
     (trap '' USR1; { cat "$saved" 2>/dev/null; echo "$done"; } >"$saved.new" && mv "$saved.new" "$saved") || exit 9
     report "$done"
   fi
@@ -36,7 +36,7 @@ done
 /// The speeds of jobs for tests in which they matter.
 const SPEED: &str = "throughput: {cpu: 2000}";
 
-/// Time limit for everything here.
+/// Time limit of every wait in this file.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory in which `hsched run` runs.
@@ -102,7 +102,7 @@ impl Bench {
         text.lines().map(|line| line.parse().expect("a number")).collect()
     }
 
-    /// Returns how often each epoch of a job was reported, over all its runs.
+    /// Returns how many times each epoch of a job was reported, over all its runs.
     fn reported(&self, job: &str) -> BTreeMap<u64, u32> {
         let mut counts = BTreeMap::new();
         for run in self.sandbox.runs() {
@@ -259,7 +259,7 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
         assert!(status.contains("was interrupted; resumes after epoch"), "{status}");
         assert!(status.contains("hsched run is not active here"), "{status}");
     }
-    // Without the job file: they are in the state.
+    // The job file is not needed, because the jobs are in the state.
     bench.run("run --devices cpu:2").exits(0);
     bench.did_each_epoch_once("a", 40);
     bench.did_each_epoch_once("b", 30);
@@ -286,7 +286,7 @@ fn jobs_are_added_and_cancelled_while_it_runs() {
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
-/// A training may write its metrics beside the epoch or under `metrics`; a target goes by either.
+/// A training may write its metrics beside the epoch or under `metrics`; a target accepts both.
 #[test]
 fn a_metric_beside_the_epoch_is_as_good_as_one_under_metrics() {
     let report = |name: &str, line: &str| {
@@ -313,7 +313,7 @@ fn a_metric_beside_the_epoch_is_as_good_as_one_under_metrics() {
     assert!(text.contains("\n  metric     val_loss 0.3000\n"), "{text}");
 }
 
-/// It was meant to run once, and ran once on each device.
+/// The job was intended to run once, and ran once on each device.
 #[test]
 fn a_command_that_ignores_its_rank_is_noticed() {
     let hello = |name: &str, line: &str| {

@@ -27,7 +27,7 @@ fn a_second_interrupt_ends_all_at_once() {
     let mut session = bench.start("run jobs.yaml --devices cpu:1");
     bench.await_that("a process", || bench.processes().iter().any(|process| process.contains("sleep")));
     session.signal(Signal::SIGINT);
-    // After its message, it handles the second one.
+    // After its message, it handles the second signal.
     let mut said = std::io::BufReader::new(session.0.as_mut().expect("runs").stderr.take().expect("a pipe"));
     let mut line = String::new();
     std::io::BufRead::read_line(&mut said, &mut line).expect("reads");
@@ -57,7 +57,7 @@ fn a_rank_that_is_stopped_is_told_within_90_seconds() {
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
-/// Kills hsched at random moments, again and again, until its jobs are done.
+/// Kills hsched at random moments repeatedly until its jobs are done.
 fn survives_kills(kills: u32, seed: u64) {
     let bench = Bench::new(&[
         job("a", 4 * kills, "max_gpus: 1, retries: 0"),
@@ -111,7 +111,8 @@ fn a_job_whose_guard_is_asked_to_end_is_interrupted_and_uses_no_retry() {
 
 #[test]
 fn a_rank_that_is_killed_ends_the_others_and_uses_a_retry() {
-    let once = "if ((RANK == 1)) && [[ ! -e died ]]; then touch died; kill -9 $$; fi; exec bash train.sh";
+    // Rank 0 must not have completed when rank 1 is killed.
+    let once = "if ((RANK == 1)) && [[ ! -e died ]]; then touch died; kill -9 $$; fi; until [[ -e died ]]; do sleep 0.05; done; exec bash train.sh";
     let bench = Bench::new(&[job("a", 3, "min_gpus: 2, retries: 1, env: {PACE: 0.5}")
         .replace("[bash, train.sh]", &format!("{once:?}"))]);
     let ran = bench.run("run jobs.yaml --devices cpu:2 --set retry_delay=1s").exits(0);
@@ -146,7 +147,7 @@ fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() 
     let bench = Bench::new(&[entry]);
     let session = bench.start("run jobs.yaml --devices cpu:1");
     bench.await_that("two epochs", || bench.saved("a").len() >= 2);
-    // Neither learns of the other's end.
+    // Neither process learns of the end of the other one.
     session.signal(Signal::SIGSTOP);
     for guard in bench.guards() {
         kill(Pid::from_raw(guard), Signal::SIGKILL).expect("is there");
@@ -155,7 +156,7 @@ fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() 
     drop(bench.end(session));
     assert_ne!(bench.processes(), Vec::<String>::new());
     let before = bench.saved("a").len();
-    // Pairs of concurrent jobs fail, and there is no retry.
+    // Concurrent jobs fail, and there is no retry.
     bench.run("run --devices cpu:1").exits(0);
     bench.did_each_epoch_once("a", 30);
     assert!(before < 30, "the training ended before it could be found");
@@ -168,7 +169,7 @@ fn a_full_disk_is_waited_for() {
     let fill = "(trap '' USR1; cat /dev/zero >$HSCHED_STATE_DIR/full; sleep 4; rm $HSCHED_STATE_DIR/full) 2>/dev/null";
     let entry = job("a", 12, "max_gpus: 1, env: {PACE: 0.5}")
         .replace("[bash, train.sh]", &format!("\"bash train.sh & {fill}; wait $!\""));
-    // In the meantime another one ends, which must be recorded.
+    // In the meantime, another job ends, which must be recorded.
     let short = job("b", 1, "max_gpus: 1").replace("[bash, train.sh]", "sleep 2");
     let bench = Bench::new(&[entry.replace("wait $!", "wait"), short]);
     fs::create_dir(bench.sandbox.path("disk")).expect("a folder");

@@ -1,4 +1,4 @@
-//! `hsched run` with jobs that wait their turn: parked, moved to the host's memory, or ended and started again.
+//! `hsched run` with jobs that take turns: parked, moved to the host's memory, or ended and restarted.
 
 use std::fs;
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn gated(name: &str, epochs: u32, env: &str) -> String {
     )
 }
 
-/// A long job on one device, which is replaced by shorter jobs that are added.
+/// A long job on one device, which makes room for shorter jobs that are added.
 struct Story {
     bench: Bench,
     session: Option<Session>,
@@ -225,7 +225,7 @@ fn all_who_are_parked_have_saved_when_hsched_is_asked_to_end() {
     }
 }
 
-/// Kills hsched at random moments while jobs make room for others, again and again.
+/// Repeatedly kills hsched at random moments while jobs make room for others.
 fn survives_kills(kills: u32, seed: u64) {
     let bench = Bench::new(&[gated("long", 8 * kills, "").replace("max_gpus", "retries: 0, max_gpus")]);
     fs::write(bench.sandbox.work("gated.py"), GATED).expect("a file");
@@ -261,7 +261,7 @@ fn nothing_is_lost_when_hsched_is_killed_100_times_while_jobs_are_parked() {
     survives_kills(100, 4);
 }
 
-/// Two ranks of a real training program, in turn with another job.
+/// Two ranks of a real training program take turns with another job.
 #[test]
 fn trainings_with_torch_take_turns() {
     let Some(python) = with_torch() else { return };

@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 fn a_dry_run_starts_nothing_and_json_has_a_line_for_each_thing_that_happens() {
     let bench = Bench::new(&[job("a", 1, "")]);
     let text = bench.run("run jobs.yaml --devices cpu:1 --dry-run").exits(0).stdout;
-    assert!(text.contains("a: would") || text.contains("a: "), "{text}");
+    assert!(text.contains(" a: to be started on 1 cpu; its speed is not known yet\n"), "{text}");
     assert!(bench.sandbox.runs().is_empty());
     let text = bench.run("run jobs.yaml --devices cpu:1 --format json").exits(0).stdout;
     let topics: Vec<String> = text
@@ -20,12 +20,56 @@ fn a_dry_run_starts_nothing_and_json_has_a_line_for_each_thing_that_happens() {
 }
 
 #[test]
+fn jobs_of_an_earlier_file_are_said_to_go_on() {
+    let bench = Bench::new(&[job("old", 2, "retries: 0").replace("[bash, train.sh]", "exit 3")]);
+    let failed = bench.run("run jobs.yaml --devices cpu:1").exits(1).stderr;
+    assert!(!failed.contains("earlier file"), "{failed}");
+    // A job that has ended does not continue, unlike one that was interrupted.
+    bench.write("other.yaml", &[job("new", 1, "")]);
+    let alone = bench.run("run other.yaml --devices cpu:1").exits(0).stderr;
+    assert!(!alone.contains("earlier file"), "{alone}");
+    bench.write("more.yaml", &[job("waits", 1, "")]);
+    bench.run("add more.yaml").exits(0);
+    let ran = bench.run("run other.yaml --devices cpu:1 --restart").exits(0);
+    let note = ran.stderr.replace(&bench.sandbox.state("").display().to_string(), "STATE/");
+    assert!(note.contains("note: waits from an earlier file goes on, too: "), "{note}");
+    assert!(
+        note.contains("hsched cancel ends a job, and another HSCHED_STATE_DIR keeps files apart"),
+        "{note}"
+    );
+    bench.did_each_epoch_once("waits", 1);
+}
+
+#[test]
+fn a_retry_says_when_it_starts() {
+    let once = "if [[ ! -e died ]]; then touch died; exit 3; fi; exec bash train.sh";
+    let bench = Bench::new(&[job("a", 1, "retries: 1").replace("[bash, train.sh]", &format!("{once:?}"))]);
+    let told = bench.run("run jobs.yaml --devices cpu:1 --set retry_delay=2s").exits(0).stdout;
+    assert!(
+        told.contains("failed with exit status 3, last retry; starts over, in 2 s at the earliest"),
+        "{told}"
+    );
+}
+
+#[test]
+fn values_of_init_that_were_not_replaced_are_not_run() {
+    let sandbox = Sandbox::new();
+    sandbox.run("init --force").exits(0);
+    let told = sandbox.run("run jobs.yaml --devices cpu:1").fails(78);
+    assert!(told.contains(": epochs still has the example value of hsched init"), "{told}");
+    assert!(told.contains("replace the example values; to keep one, remove its comment # REPLACE"), "{told}");
+    assert!(!sandbox.state("state.json").exists());
+    let dry = sandbox.run("run jobs.yaml --devices cpu:1 --dry-run").exits(0).stderr;
+    assert!(dry.contains("still have the example values of hsched init; run refuses them"), "{dry}");
+}
+
+#[test]
 fn two_types_without_speeds_are_measured_by_running() {
     let bench = Bench::new(&[job("a", 4, "")]);
     let ran = bench.run("run jobs.yaml --devices v100:1,t4:1").exits(0);
     assert!(ran.stderr.contains("measuring first: a on t4, a on v100"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("no known speed"), "{}", ran.stderr);
-    // The measurements are known the next time, and the short runs have left no job behind.
+    // The next call knows the measurements, and the short runs have left no job behind.
     let speeds = bench.sandbox.run("cache show").succeeds();
     assert!(speeds.contains("t4") && speeds.contains("v100"), "{speeds}");
     let status = bench.sandbox.run("status").succeeds();

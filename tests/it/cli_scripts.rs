@@ -1,5 +1,5 @@
-//! `hsched submit SCRIPT`: a script is submitted once and unchanged, and followed to its end, with a Slurm whose
-//! answers are given.
+//! `hsched submit SCRIPT`: a script is submitted once and unchanged, and followed to its end, with a fake
+//! Slurm.
 
 use std::fs;
 
@@ -93,7 +93,8 @@ fn nothing_is_kept_of_a_script_that_slurm_refuses() {
     assert_eq!((script(&sandbox), sandbox.runs().len()), (Value::Null, 0));
 }
 
-/// hsched dies with sbatch, before or after Slurm has the job: the next hsched finds out which, and submits nothing.
+/// hsched dies with sbatch, before or after Slurm has the job: the next hsched finds out which of the two
+/// happened, and submits nothing.
 #[test]
 fn a_script_is_not_submitted_twice_when_hsched_is_killed() {
     for has_job in [true, false] {
@@ -152,7 +153,7 @@ fn an_array_has_completed_when_all_of_its_tasks_have() {
     };
     assert_eq!(tasks(&["COMPLETED", "COMPLETED", "COMPLETED"]), "completed null");
     assert_eq!(tasks(&["COMPLETED", "RUNNING", "COMPLETED"]), "running null");
-    // The queue has forgotten a task about which nothing is known.
+    // The queue no longer lists a task of which nothing else is known.
     assert_eq!(tasks(&["COMPLETED", "COMPLETED"]), "pending null");
     let cut = tasks(&["COMPLETED", "TIMEOUT", "COMPLETED"]);
     assert_eq!(cut, "failed \"1 of 3 tasks did not complete; the first reached its time limit\"");
@@ -178,6 +179,22 @@ fn its_output_is_the_file_that_slurm_makes_of_the_pattern() {
     second
     ");
     assert_eq!(sandbox.run("logs many.sh --task 2").succeeds(), "second\n");
+}
+
+#[test]
+fn a_script_that_a_tag_cannot_select_is_not_left_out_silently() {
+    let jobs = crate::sandbox::JOBS.replace("{name: vgg19,", "{name: vgg19, tags: old,");
+    let sandbox = with_script().file("jobs.yaml", jobs);
+    sandbox.run("submit train.sh").exits(0);
+    sandbox.run("add jobs.yaml").exits(0);
+    for command in ["cancel vgg19 train.sh --tag old", "status vgg19 train.sh --tag old"] {
+        let told = sandbox.run(command).fails(2);
+        assert!(told.contains("a script has no tags, so --tag cannot select it"), "{command}: {told}");
+    }
+    assert!(sandbox.calls("scancel").is_empty());
+    // A pattern selects jobs with the tag.
+    let told = sandbox.run("cancel v* t* --tag old").exits(0).stdout;
+    assert_eq!(told, "vgg19: cancelled (was waiting)\n");
 }
 
 #[test]
@@ -214,13 +231,13 @@ fn a_move_goes_on_where_hsched_was_killed() {
     let sandbox = with_script().variable("MINE", "yes");
     sandbox.run("submit train.sh --may type").exits(0);
     between(&sandbox);
-    // It is still pending: it is cancelled again, and nothing is submitted.
+    // The job is still pending, so it is cancelled again, and nothing is submitted.
     let pending = line(&sandbox, (1, "1"), "PENDING", 0);
     let sandbox = sandbox.printing("squeue", &[&pending]);
     sandbox.run("watch --once").exits(0);
     assert_eq!(sandbox.calls("scancel"), [["--me", "--name=train.sh", "--state=PENDING", "1"]]);
     assert_eq!(sandbox.calls("sbatch").len(), 1);
-    // It is gone, and hsched dies while it submits the next one.
+    // The job is gone, and hsched dies while it submits the next one.
     let sandbox =
         sandbox.printing("squeue", &[&pending.replace("PENDING", "CANCELLED").replace("|v1|", "||")]);
     let sandbox = sandbox.program("sbatch", "kill -9 $PPID");
@@ -228,7 +245,7 @@ fn a_move_goes_on_where_hsched_was_killed() {
     let calls = sandbox.calls("sbatch");
     assert_eq!((calls.len(), calls[1].contains(&"--gres=gpu:t4:1".to_owned())), (2, true), "{calls:?}");
     assert!(sandbox.environment("sbatch").contains("MINE=yes"));
-    // Slurm has it.
+    // Slurm has the next submission.
     let next = line(&sandbox, (2, "2"), "PENDING", 0);
     let sandbox = sandbox.printing("squeue", &[&next]);
     sandbox.run("watch --once").exits(0);

@@ -25,7 +25,7 @@ fn started(told: &str) -> usize {
 
 #[test]
 fn as_many_runs_as_slots_are_on_a_device_at_a_time() {
-    // Each run waits for two others, so with fewer slots none would end.
+    // Each run waits for two others, so that with fewer slots no run would end.
     let meet = format!("touch at-$K; until [ $(ls at-* | wc -l) -ge 3 ]; do sleep 0.05; done; {DONE}");
     let sandbox = sandbox(sweep("1, 2, 3, 4", "", &meet));
     let told = sandbox.run("run jobs.yaml --devices a100:1x3 --dry-run").succeeds();
@@ -99,8 +99,8 @@ fn a_run_that_needs_more_memory_than_a_slot_has_gets_a_gpu_of_its_own() {
 
 #[test]
 fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
-    // The first run ends after the second has failed; the second fails once, and has no retry. A run after that has the
-    // GPU's lock: it is alone and leaves no slot to others.
+    // The first run ends after the second has failed; the second fails once, and has no retry. The next run
+    // then has the GPU exclusively: it is alone and leaves no slot to others.
     let all = format!(
         "if [ $K = 1 ]; then until [ -e failed ]; do sleep 0.05; done; elif [ $K = 2 ] && [ ! -e failed ]; then \
          echo torch.OutOfMemoryError: CUDA out of memory; touch failed; exit 1; \
@@ -108,7 +108,7 @@ fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
     );
     let sandbox = sandbox(sweep("1, 2, 3", "", &all));
     let told = sandbox.run("run jobs.yaml --devices a100:1x2").succeeds();
-    // It starts when the GPU is free, without the delay of a retry.
+    // The run starts when the GPU is free, without the delay of a retry.
     assert!(!told.contains("s-k2: cannot be started"), "{told}");
     assert!(
         told.contains("ran out of memory while sharing its GPU; restarting on a GPU of its own"),

@@ -1,4 +1,4 @@
-//! `hsched submit`: the arguments of sbatch, the stored data, and every possible answer of sbatch.
+//! `hsched submit`: the arguments of sbatch, the stored data, and all possible answers of sbatch.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;

@@ -1,4 +1,4 @@
-//! `hsched trace` and `hsched generate trace`: the conversion of published traces, and random ones.
+//! `hsched trace` and `hsched generate trace`: the conversion of published traces, and random traces.
 
 use std::path::{Path, PathBuf};
 
@@ -154,7 +154,7 @@ fn sias_jobs_have_the_line_through_their_profile() {
     left out: 1 (in another workload)
     1 job on t4
     "#);
-    // 0.1 s and 0.02 s a sample: steps of 40 samples take 0.9 s.
+    // A step takes 0.1 s plus 0.02 s per sample, so a step of 40 samples takes 0.9 s.
     are(&times(&sandbox, "w.yaml", "fifo"), &[0.9 * 25.0 * 10.0]);
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::sandbox::{Ran, Sandbox};
 use crate::schemas;
 
-/// One run whose loss follows from its learning rate; with the rate 9 it fails.
+/// A job file with one run whose loss follows from its learning rate; with a rate of 9, it fails.
 const JOB: &str = r#"jobs:
   - name: net
     samples_per_epoch: 10
@@ -68,7 +68,7 @@ fn an_optimiser_asks_for_runs_and_is_told_what_came_of_them() {
     // The failed trial is added again; the other one exists.
     let again = lines(&ask(&sandbox, &[(0, "2"), (1, "9")]).exits(0).stdout);
     assert_eq!((&again[0]["state"], &again[1]["state"]), (&json!("kept"), &json!("again")));
-    // The earlier failure says nothing about the new run.
+    // The earlier failure is unrelated to the new run.
     let told = lines(&sandbox.run("tell net").succeeds());
     let states = |trial: u32| -> Vec<&Value> {
         told.iter().filter(|line| line["trial"] == trial).map(|line| &line["state"]).collect()
@@ -158,7 +158,7 @@ fn a_full_disk_is_said_and_loses_no_result() {
     ask(&sandbox, &[(0, "2")]).exits(0);
     sandbox.run("run --devices cpu:1").exits(0);
     let told = sandbox.run("tell net").succeeds();
-    // Files cannot grow, as on a full disk.
+    // No file can grow, as on a full disk.
     let full = |arguments: &str, input: &str| {
         let line = format!(
             "trap '' XFSZ; ulimit -f 0; printf '%s' '{input}' | {} {arguments}",
@@ -203,7 +203,7 @@ fn values_that_are_no_numbers_are_said_and_the_others_count() {
 fn of_those_that_ask_for_one_trial_at_once_one_gets_it() {
     let sandbox = sandbox();
     ask(&sandbox, &[(0, "1")]).exits(0);
-    // Another hsched is active there, so the requests must wait.
+    // Another hsched holds the state directory, so the trials are deferred.
     let held = std::fs::File::open(sandbox.state("lock")).expect("a lock");
     held.lock().expect("the lock");
     let asked: Vec<Value> = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! `hsched watch`: the calls of a turn to Slurm, its messages, and what stops it.
+//! `hsched watch`: the calls of a turn to Slurm, its messages, and the reasons to stop.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -73,7 +73,7 @@ fn a_partition_that_is_not_there_is_named_with_those_that_are() {
             .starts_with("a: waiting: no node of this cluster is in partition \"night\"; partitions: gpu\n"),
         "{told}"
     );
-    // It is reported once.
+    // The event is reported once.
     assert_eq!(sandbox.run("watch --once").exits(0).stdout, "");
     assert!(sandbox.calls("sbatch").is_empty());
 }
@@ -99,7 +99,7 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
     sandbox.run("add jobs.yaml").succeeds();
     sandbox.run("watch --once").exits(0);
     assert!(sandbox.calls("sacct").is_empty());
-    // The queue is empty: both have left it.
+    // The queue is empty: both jobs have left it.
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @"a, b: not in the queue; waiting a minute to be sure");
     assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
@@ -153,10 +153,10 @@ fn a_job_that_ended_badly_before_the_first_look_counts_for_the_exit_status() {
     let ended = line(1, "a", "FAILED").replace("\"run\":\"r1\"", &format!("\"run\":\"{run}\""));
     let ended = ended.replace("a|N/A|N/A|", "N/A|N/A|2026-01-01T00:00:00|").replace("|0|0||||", "|0|1:0||||");
     let sandbox = sandbox.printing("squeue", &[&ended]);
-    // It ended long before this watch started, and its end has not been recorded yet.
+    // The job ended long before this `watch` started, and its end has not been recorded yet.
     let told = sandbox.run("watch").exits(1).stdout;
     assert!(lines(&told).starts_with("a: failed with exit status 1"), "{told}");
-    // Now it is history.
+    // The end is now recorded.
     sandbox.run("watch").exits(0);
 }
 
@@ -171,7 +171,7 @@ fn it_ends_when_its_reader_does() {
         .spawn()
         .expect("starts");
     let mut line = String::new();
-    // The reader ends with this statement, like `head -1`.
+    // The reader ends at this statement, like `head -1`.
     BufReader::new(watch.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
     assert!(line.contains("c: waiting"), "{line}");
     assert_eq!(watch.wait().expect("ends").code(), Some(0));
@@ -187,7 +187,7 @@ fn one_watch_goes_on_at_a_time() {
     error: ROOT/home/.local/state/hsched/watch.lock: another hsched watch already follows these jobs
     hint: hsched status shows them
     ");
-    // Single turns share the state with it.
+    // Single turns share the state with the running `watch`.
     sandbox.run("watch --once").exits(0);
 }
 

@@ -19,7 +19,7 @@ pub const SNAPSHOT: &str = r#"{
     "running": {"since": 1795341600, "holds": [{"node": "a1", "gpus": [{"type": "a100", "count": 4}]}]}}]
 }"#;
 
-/// On one T4 10 h, on four A100 half an hour.
+/// The job takes 10 h on one T4 and half an hour on four A100.
 pub const JOB: &str =
     "jobs: [{name: train, samples_per_epoch: 36000, epochs: 10, global_batch: 100, model_size: 0MB,
   throughput: {t4: 10, a100: 50}, max_gpus: 4, command: [x]}]";
@@ -44,7 +44,7 @@ fn a_locale_without_utf8_gets_ascii_alone() {
     assert!(drawn.contains("███"), "{drawn}");
 }
 
-/// Without a speed there is no plan; each command says how to give one.
+/// Without a speed, there is no plan; each command explains how to give one.
 #[test]
 fn a_job_without_a_speed_is_told_what_to_do() {
     let unknown = JOB.replace("throughput: {t4: 10, a100: 50}, ", "");
@@ -65,7 +65,7 @@ fn a_job_without_a_speed_is_told_what_to_do() {
                       is known, --estimate all is enough";
         assert!(text.contains(advice), "{text}");
     }
-    // That is enough.
+    // A speed suffices.
     let known = unknown.replace("max_gpus", "throughput: {v100: 50}, max_gpus");
     let line = "when jobs.yaml --snapshot queue.json --futures 20";
     let sandbox = small().file("jobs.yaml", known);
@@ -135,7 +135,7 @@ fn the_first_to_finish_is_chosen_though_other_gpus_are_free() {
         point("q10_s") < point("q50_s") && point("q50_s") < point("q90_s") && point("q90_s") <= 3600.0,
         "{fast}"
     );
-    // Half an hour, a tenth slower, a tenth more, in quarters of an hour.
+    // Half an hour, plus 10 % for slow runs and another 10 %, rounded up to quarters of an hour.
     assert_eq!(fast["limit_s"], 2700.0);
     let chosen = usize::try_from(json["jobs"][0]["chosen"].as_u64().expect("a choice")).expect("small");
     assert_eq!(&json["jobs"][0]["options"][chosen], fast);
@@ -195,7 +195,8 @@ fn what_is_no_snapshot_is_refused() {
 
 #[test]
 fn jobs_are_planned_together() {
-    // Two like jobs for two nodes of one GPU each, of which one is a little slower: alone both take the faster.
+    // Two equal jobs for two nodes of one GPU each, of which one is slightly slower; alone, both would choose
+    // the faster one.
     let nodes = r#"{"schema": "hsched.queue/1", "taken_at": 1795345200,
       "nodes": [{"name": "a1", "gpus": [{"type": "a100", "count": 1}]}, {"name": "v1", "gpus": [{"type": "v100", "count": 1}]}]}"#;
     let job = |name: &str| {
@@ -218,13 +219,13 @@ fn jobs_are_planned_together() {
         .map(|job| job["request"]["type"].as_str().expect("a type"))
         .collect();
     assert!(types.contains(&"a100") && types.contains(&"v100"), "{json}");
-    // 7200 s on the one, 8000 s on the other.
+    // A job takes 7200 s on one type and 8000 s on the other.
     assert_eq!(json["mean_finish_s"], 7600.0);
 }
 
 #[test]
 fn jobs_planned_together_take_the_cheapest_of_what_is_nearly_as_soon() {
-    // Less than half the price for 300 s more; the same beside a job that has no choice.
+    // The second type costs less than half for 300 s more, also beside a job without a choice.
     let nodes = r#"{"schema": "hsched.queue/1", "taken_at": 1795345200,
       "nodes": [{"name": "h1", "gpus": [{"type": "h100", "count": 2}]}, {"name": "a1", "gpus": [{"type": "a100", "count": 1}]}]}"#;
     let job = |name: &str, throughput: &str| {
@@ -276,7 +277,7 @@ fn similar_jobs_share_a_table_and_a_time_scale() {
     assert_eq!(text.matches("STARTS IN  ").count(), 1, "{text}");
     assert!(["train-lr1", "train-lr5", "other"].iter().all(|job| text.contains(job)), "{text}");
     assert_eq!(text.matches("chosen together with the other jobs of the file").count(), 1, "{text}");
-    // Its rows are in the order of the jobs.
+    // The rows are in the order of the jobs.
     assert!(text.contains("STARTS IN, DONE IN: median, 80 %"), "{text}");
 }
 
@@ -334,7 +335,7 @@ fn the_explanation_lists_what_no_other_request_beats() {
         };
         options.iter().map(|option| of(option).expect("a number")).collect()
     };
-    // Later ones are cheaper; otherwise they would not be listed.
+    // Requests that finish later are cheaper; otherwise, they would not be listed.
     assert!(figures("finish").is_sorted() && figures("cost").is_sorted_by(|a, b| a > b), "{json}");
     let error = small().run("plan jobs.yaml --queue --snapshot queue.json --explain nobody").fails(2);
     assert!(error.contains("--explain nobody: no such job"), "{error}");

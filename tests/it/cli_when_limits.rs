@@ -13,7 +13,8 @@ fn a_job_that_is_too_long_for_its_partition_is_cut_into_pieces() {
         .replace("\"gpus\": [{\"type\": \"t4\"", "\"partitions\": [\"short\"], \"gpus\": [{\"type\": \"t4\"");
     let saves = JOB.replace("command", "checkpoint: {grace: 120s}, command");
     let sandbox = Sandbox::new().file("jobs.yaml", saves).file("queue.json", snapshot);
-    // Ten hours on one T4, three hours at a time, two minutes of which are reserved for saving.
+    // The job takes ten hours on one T4, in pieces of three hours, of which two minutes are reserved for
+    // saving.
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
     assert!(text.contains("4 runs of 3 h") && text.contains("(needs checkpoints)"), "{text}");
 }
@@ -31,7 +32,7 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
         })
     };
     let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", partitions(10_800));
-    // One T4 takes ten hours, A100 two and less.
+    // The job takes ten hours on one T4, and at most two on A100.
     let why = "their time limit (3 h) is shorter than the job, and the job starts over after the limit; if its program can resume, add the key checkpoint";
     let json = |command: &str| {
         sandbox.run(&format!("{command} --snapshot queue.json --futures 5 --budget 1h --format json")).json()
@@ -44,7 +45,7 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     let plan = json("plan jobs.yaml --queue");
     assert!(plan["notes"].as_array().expect("notes").contains(&note.as_str().into()), "{plan}");
     assert_eq!(plan["jobs"][0]["request"]["type"], "a100");
-    // If none remain, that is the reason.
+    // If no request remains, this is the reason.
     let sandbox = sandbox.file("queue.json", partitions(900));
     let why = "every time limit here (15 min) is shorter than the job (30 min 00 s at best), and the job starts over after the limit; if its program can resume, add the key checkpoint";
     for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
@@ -75,7 +76,7 @@ fn a_job_that_was_seen_to_save_is_cut_into_pieces() {
     assert_eq!(pieces("touch $HSCHED_CHECKPOINT_DIR/model; exit 3"), Some(4));
 }
 
-/// The job, and one that comes after it.
+/// The job, and a job that depends on it.
 fn behind() -> Sandbox {
     let jobs = format!(
         "{}\n- {{name: eval, after: train, samples_per_epoch: 10, epochs: 1, global_batch: 10, model_size: 0MB, \

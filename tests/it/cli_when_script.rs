@@ -1,4 +1,5 @@
-//! `hsched when SCRIPT`: when a batch script would start, with which changes sooner, and the change in the script or in the queue.
+//! `hsched when SCRIPT`: when a batch script would start, which changes make it start sooner, and their
+//! application to the script or the queue.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -61,7 +62,7 @@ fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
     for words in [
         "train.sh asks for 2 v100 GPUs on 1 node, partition gpu, 4 CPUs, 24 h.",
         "It would start at",
-        "It waits for GPUs: 2 of 4 v100 are free, and 1 job is before it.",
+        "It waits for its turn: 2 of 4 v100 are free, but 1 job is before it, for which Slurm keeps room.",
         "STARTS SOONER BY CHANGE COSTS YOU",
         "--time=06:00:00, now 24:00:00",
         "Slurm ends the job after 6 h; how long it runs is unknown",
@@ -95,7 +96,7 @@ fn options_beside_the_script_win_and_no_script_is_needed() {
         text.contains("4 h") && text.contains("start at once") && text.contains("--time=4:00:00"),
         "{text}"
     );
-    // No arguments at all are an error, and so are changes without a script.
+    // No arguments are an error, as are changes without a script.
     assert_eq!(small().run("when --snapshot queue.json").code, Some(2));
     assert_eq!(small().run(&format!("{line} --apply 1 -- --gres=gpu:v100:2")).code, Some(2));
     assert_eq!(small().run(&format!("{line} --submit 1 -- --gres=gpu:v100:2")).code, Some(2));
@@ -169,7 +170,7 @@ fn another_gpu_type_needs_a_word() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("add --may a100"), "{}", refused.stderr);
     let diff = sandbox.run(&format!("{LOOK} --apply {number} --may a100 --dry-run")).succeeds();
-    // Quotes stay, and so does the other option of the line.
+    // Quotes stay, as does the other option of the line.
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }
 
@@ -177,7 +178,7 @@ fn another_gpu_type_needs_a_word() {
 fn a_number_means_the_change_that_was_shown() {
     let sandbox = small();
     let shown = changes(&sandbox.run(&format!("{LOOK} --format json")).json());
-    // In the meantime the GPUs have become free, so no change helps any more.
+    // In the meantime, the GPUs have become free, so no change helps.
     let mut free = queue();
     free["jobs"] = json!([]);
     let sandbox = sandbox.file("queue.json", free.to_string());
@@ -200,7 +201,7 @@ fn what_slurm_refuses_and_what_is_not_known_is_said() {
     assert!(text.contains("sbatch would refuse train.sh:") && text.contains("ambiguous"), "{text}");
     let text = said("'gpu:v100:2'", "gpu:{{gpus}}", 3);
     assert!(text.contains("line 5") && text.contains("-- --nodes=1 --gres=gpu:1"), "{text}");
-    // Longer than the partition allows: a shorter limit makes it possible.
+    // The limit is longer than the partition allows; a shorter one makes the start possible.
     let text = said("--time=24:00:00", "--time=72:00:00", 0);
     assert!(
         text.contains("It would never start: partition gpu allows a time limit of 2 d, it asks for 3 d."),
@@ -222,7 +223,8 @@ fn a_job_file_goes_on_as_before() {
     assert!(refused.stderr.contains("after --"), "{}", refused.stderr);
 }
 
-/// A Slurm on which another job has all V100s of the only node until its limit, and with past runs of an hour.
+/// Returns a sandbox with a Slurm on which another job holds all V100s of the only node until its limit, with
+/// past runs of one hour.
 fn busy() -> Sandbox {
     let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let of_two =
@@ -248,7 +250,7 @@ fn past_runs_of_the_name_say_how_short_a_limit_may_be() {
     for _ in 0..2 {
         let ran = sandbox.run(look).exits(0);
         let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        // An hour plus half an hour, the margin for one run.
+        // One hour plus half an hour, the margin after one run.
         assert!(text.contains("--time=01:30:00, now 24:00:00"), "{}", ran.stdout);
         assert!(
             text.contains("Slurm ends the job after 1 h 30 min; the 1 past run took 1 h"),
@@ -256,7 +258,7 @@ fn past_runs_of_the_name_say_how_short_a_limit_may_be() {
             ran.stdout
         );
     }
-    // Asked once an hour.
+    // Past runs are queried once an hour.
     let asked = sandbox.calls("sacct").into_iter().filter(|call| call.contains(&"--name=bert".to_owned()));
     assert_eq!(asked.count(), 1);
 }
@@ -270,10 +272,13 @@ fn a_change_is_submitted_once_and_leaves_the_script_alone() {
     assert_eq!((unseen.code, sandbox.calls("sbatch").len()), (Some(2), 0), "{}", unseen.stderr);
     assert!(unseen.stderr.contains("then give --submit 1 again"), "{}", unseen.stderr);
     sandbox.run(&format!("{look} -- --comment=x")).exits(0);
-    let line = sandbox.run(&format!("{look} --submit 1 --dry-run -- --comment=x")).succeeds();
-    assert_eq!(line, "sbatch --parsable '--time=20:00:00' '--comment=x' '--time=01:30:00' train.sh\n");
+    let dry = sandbox.run(&format!("{look} --submit 1 --dry-run -- --comment=x")).exits(0);
+    let costs = "Slurm ends the job after 1 h 30 min; the 1 past run took 1 h";
+    assert_eq!(dry.stderr, format!("note: costs you: {costs}\n"));
+    assert_eq!(dry.stdout, "sbatch --parsable '--time=20:00:00' '--comment=x' '--time=01:30:00' train.sh\n");
     assert!(sandbox.calls("sbatch").is_empty());
-    assert_eq!(sandbox.run(&format!("{look} --submit 1")).succeeds(), "Submitted as job 1.\n");
+    let done = sandbox.run(&format!("{look} --submit 1")).succeeds();
+    assert_eq!(done, format!("Submitted as job 1. Costs you: {costs}.\n"));
     assert_eq!(sandbox.calls("sbatch").len(), 1);
     assert_eq!(fs::read_to_string(sandbox.work("train.sh")).expect("a script"), SCRIPT.replace(" -c 4", ""));
     // The script cannot change options that the environment sets.

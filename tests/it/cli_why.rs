@@ -1,4 +1,4 @@
-//! `hsched why` over saved snapshots and a Slurm that answers from texts.
+//! `hsched why` with saved snapshots and with a fake Slurm.
 
 use chrono::{Local, TimeDelta};
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::queue_look::site;
 use crate::sandbox::Sandbox;
 
-/// A node of four A100s with two jobs of ann's: one runs on three of them for six more hours, the other requests all
-/// and is too long.
+/// A node of four A100s with two jobs of ann's: one runs on three GPUs for six more hours, and the other
+/// requests all four and is too long.
 fn snapshot() -> String {
     let gpus = |count: u32| json!([{ "type": "a100", "count": count }]);
     json!({
@@ -140,7 +140,7 @@ fn an_id_that_nobody_knows_is_said_and_a_hidden_one_as_well() {
     saved().run(&format!("why train {FEW}")).fails(1);
 }
 
-/// Slurm's answer about a job: `KEY=VALUE` in place of these.
+/// Returns Slurm's answer about a job, with these `KEY=VALUE` replaced.
 fn shown(changes: &[(&str, &str)]) -> String {
     let mut text = "JobId=8 JobName=bert UserId=@ME@(0) GroupId=root(0) MCS_label=N/A Priority=100 Nice=0 Account=bio QOS=normal \
         JobState=PENDING Reason=BeginTime Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0 RunTime=00:00:00 \
@@ -154,7 +154,8 @@ fn shown(changes: &[(&str, &str)]) -> String {
     text.replace("LATER", &(Local::now() + TimeDelta::hours(3)).format("%Y-%m-%dT%H:%M:%S").to_string())
 }
 
-/// A site with free nodes, a job of ours that waits for a time, and these data about it.
+/// Returns a site with free nodes, with a job of ours that waits for a time, and with these data about the
+/// job.
 fn live(details: &str) -> Sandbox {
     let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().expect("a user").name;
     let queue = "8|PENDING|@ME@|bio|normal|gpu|100|2026-11-22T09:00:00|N/A|1:00:00|1|1|1|cpu=1,node=1|gres:gpu:v100:2|N/A|N/A|N/A||(null)|(null)|OK|Priority";
@@ -235,7 +236,7 @@ fn ended_and_forgotten_jobs_say_how_they_ended() {
     assert_eq!((&told["kind"], &told["state"]), (&json!("ended"), &json!("OUT_OF_MEMORY")));
     let error = sandbox.run("why 77").fails(1);
     assert!(error.contains("77: Slurm knows no such job"), "{error}");
-    // The accounting remembers for longer.
+    // Accounting keeps jobs for longer.
     let record =
         "77|77|FAILED|3:0|0:0|2026-11-22T08:00:00|2026-11-22T08:10:00|2026-11-22T09:00:00|gpu|v1|bert|";
     let sandbox = live("").program("sacct", "cat \"$root/sacct.out\"");

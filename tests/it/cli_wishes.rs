@@ -34,7 +34,7 @@ fn lock(sandbox: &Sandbox) -> Held {
     let mut program = Command::new("flock");
     let program = program.arg("--no-fork").arg(sandbox.state("lock")).arg("cat");
     let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
-    // It answers once it has the lock.
+    // The process answers once it has the lock.
     child.stdin.as_mut().expect("a pipe").write_all(b"?").expect("hears");
     child.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("answers");
     Held(child)
@@ -111,7 +111,7 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
         phases(&sandbox),
         [phase("resnet18", "pending"), phase("vgg19", "stopping"), phase("third", "cancelled")]
     );
-    // The command carries it out itself if the lock is free.
+    // If the lock is free, the command carries out the change itself.
     let value = sandbox.run_with_input("add - --format json", &third()).exits(0).json();
     assert_eq!(value["carried_out_by"], "add");
 }
@@ -157,7 +157,7 @@ fn the_last_wish_for_a_name_counts() {
     let one = sandbox.run("status third").succeeds();
     assert!(one.contains("hsched watch or hsched run adds it at its next turn"), "{one}");
     drop(held);
-    // Not only `watch` applies them.
+    // Other commands than `watch` also apply them.
     sandbox.run("cancel --all --dry-run").succeeds();
     assert_eq!(wishes(&sandbox).len(), 2);
     assert_snapshot!(sandbox.run("cancel third").succeeds(), @r"third: cancelled (was waiting)");
@@ -195,7 +195,7 @@ fn a_wish_is_carried_out_once_even_if_its_file_stays() {
     let state =
         State { nodes_down: std::iter::once(NodeName::new("n1").expect("a name")).collect(), ..state };
     ledger.take(Time(2.0), &state, &[], &[(&first, None)]).expect("keeps");
-    // Killed before the file was gone; the second time the snapshot is lost, too.
+    // hsched was killed before it removed the file; the second time, the snapshot is also lost.
     for lost in [false, true] {
         fs::write(&path, &text).expect("a file");
         if lost {

@@ -141,7 +141,8 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// A model that is worse after each merge: one copy continues to the end, and the other prints a message and ends.
+/// The model is worse after each merge: one copy continues to the end, and the other one prints a message and
+/// ends.
 #[test]
 fn a_training_whose_merges_are_worse_goes_on_as_one_copy() {
     let Some(python) = python::with_torch() else { return };
@@ -168,7 +169,7 @@ fn copies_that_all_wait_go_on_from_the_last_checkpoint() {
     let input = r#"
 import json, os, subprocess, sys, tempfile
 
-# With a token that can be foretold.
+# The training program with a predictable token.
 PROGRAM = """
 import runpy, secrets, sys
 token = "token-" + sys.argv.pop()
@@ -182,7 +183,7 @@ with tempfile.TemporaryDirectory() as folder:
                "length_s": 1, "alone": None, "why": "", "worse": 0, "calls": {}, "left": [], "merged": {}}
     with open(folder + "/rounds/round-1.json", "w") as file:
         json.dump(decided, file)
-    for number in (1, 2):  # both live before either looks
+    for number in (1, 2):  # both are alive before either looks
         with open(folder + "/rounds/alive-%d.json" % number, "w") as file:
             json.dump({"token": "token-%d" % number, "gone": False, "waits": False}, file)
     def start(number):
@@ -199,7 +200,7 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// Three copies of unequal speed; one is killed in mid-round, one is asked to stop, one comes later.
+/// Three copies of unequal speed: one is killed during a round, one is asked to stop, and one joins later.
 #[test]
 fn copies_come_and_go_and_every_step_is_done_once() {
     let Some(python) = python::with_torch() else { return };
@@ -229,7 +230,7 @@ def checkpointed():
 
 with tempfile.TemporaryDirectory() as folder:
     copies = {number: start(number) for number in (1, 2, 3)}
-    # Not before that round has its checkpoint: steps merged into a round that the only copy before it took along are rightly done again.
+    # Waits for the checkpoint of the round: steps merged into a round without one are rightly repeated if the only earlier copy is gone.
     wait("three copies", lambda: any(len(own["members"]) == 3 and own["round"] <= checkpointed() for own in rounds()))
     copies[3].kill()
     copies[4] = start(4)
@@ -249,7 +250,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert last(1) == last(4) and last(1), "the copies ended with different models: %s %s" % (last(1), last(4))
     assert "rate 0.000000" in last(1)[0], "the schedule goes by the steps of all copies"
 
-    # A plain job goes on from the merged checkpoint.
+    # A job without copies resumes from the merged checkpoint.
     plain = dict(os.environ, HSCHED_CHECKPOINT_DIR=folder + "/ck", PYTHONPATH="templates:examples/sweep", OMP_NUM_THREADS="1")
     plain.pop("HSCHED_COPY", None)
     said = subprocess.run([sys.executable, "examples/sweep/copies.py", "--epochs", "7"], env=plain, stdout=subprocess.PIPE, check=True).stdout.decode()
@@ -258,7 +259,7 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// Merges files that Python wrote, and files that do not fit each other.
+/// Merges files that Python wrote, and files that do not match each other.
 #[test]
 fn consolidate_merges_files() {
     let Some(python) = python::with_torch() else { return };

@@ -36,12 +36,12 @@ assert place("empty").latest() == (0, None, "")
 folder, first, second, third = three("whole")
 assert folder.latest() == (3, content(3, second), third)
 
-# What lies beside the chain changes nothing.
+# Files beside the chain have no effect.
 for name, own in ("round-x.json", b""), ("round-999.json", content(999)), ("round-.json", b"{}"), ("round-5.json", content(5, third)), ("round-1.2.json", content(1, "")):
     write(folder, name, own)
     assert folder.latest()[0] == 3, name
 
-# A damaged last round is none, and is decided again, once.
+# A damaged last round does not count, and is decided again once.
 text = json.dumps(content(3, second)).encode()
 wrong = [b"", text[:-1], text[:40], b"\xff" * 50, b"null", b"[]", b"[" * 100000, content(4, second), content(3, first), content(3), content(3, 7)]
 for key in content(3):
@@ -67,7 +67,7 @@ for number, act in enumerate((os.mkdir, os.mkfifo, lambda path: os.symlink("nowh
     act(folder.path + "/round-3.json")
     assert folder.latest()[0] == 2 and folder.decide(content(3, second), content(2, first)) == "round-3.2.json"
 
-# The chain begins with the round of the checkpoint: what became of those before does not matter.
+# The chain begins with the round of the checkpoint; earlier rounds do not matter.
 folder, first, second, third = three("marked")
 folder.mark(2, second)
 assert folder.marked() == 2
@@ -80,13 +80,13 @@ os.unlink(folder.path + "/round-3.json")
 assert folder.latest() == (2, None, second), "nothing is known of it but its hash"
 assert folder.decide(content(3, second, why="anew"), None) == "round-3.json" and folder.latest()[1]["why"] == "anew"
 
-# A damaged mark says nothing.
+# A damaged mark has no effect.
 for own in b"", b"{", {"round": "x"}, {"round": 2, "hash": 7}, [2]:
     folder, first, second, third = three("mark")
     write(folder, "checkpoint.json", own)
     assert folder.marked() == 0 and folder.latest()[0] == 3, own
 
-# Rounds of 0.1.0 name no hash; they count until one does.
+# Rounds of 0.1.0 have no hash; they count until a round has one.
 folder = place("old")
 write(folder, "round-1.json", content(1))
 second = write(folder, "round-2.json", content(2))
@@ -98,7 +98,7 @@ third = folder.latest()[2]
 write(folder, "round-4.json", content(4))
 assert folder.latest() == (3, content(3, second), third)
 
-# What else lies there is not believed either, if it is not what it has to be.
+# Other invalid files in the folder do not count either.
 folder, *_ = three("others")
 for own in b"{", {}, {"token": 1, "gone": False, "waits": False}, {"token": "b", "gone": 0, "waits": False}:
     write(folder, "alive-2.json", own)
@@ -167,7 +167,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert merged(chain()) == {(epoch, step): 1 for epoch in range(4) for step in range(10)}, chain()
     assert "Traceback" not in "".join(said()) and sum("round 2 is in round-2.2.json" in text for text in said()) == 1, said()
 
-    # All are killed in a round, and its file is cut: what had been merged with it may be in the checkpoint, whether the mark says so or not.
+    # All copies are killed in a round, and its file is truncated. The checkpoint may have the results merged with it, with or without the mark.
     epochs, lost = 400, {}
     for is_marked in True, False:
         before = len(chain())
@@ -182,7 +182,7 @@ with tempfile.TemporaryDirectory() as folder:
         saved, last = read_plain(folder + "/hsched-ddp.pt"), whole[-1]
         begins = join([own for member in last["members"].values() for own in member["ranges"]] + last["left"])
         is_saved = (saved["epoch"], saved["left"]) == (last["epoch"], [[4 * begin, 4 * end] for begin, end in begins])
-        if is_saved and not is_marked:  # as if they had been killed between the checkpoint and its mark
+        if is_saved and not is_marked:  # as after a kill between the checkpoint and its mark
             with open(rounds + "/round-%d.json" % (len(whole) - 1), "rb") as file:
                 base = hashlib.sha256(file.read()).hexdigest()
             with open(rounds + "/checkpoint.json", "w") as file:
@@ -193,7 +193,7 @@ with tempfile.TemporaryDirectory() as folder:
         copies = [start(number, epochs) for number in (1, 2)]
         assert [copy.wait(120) for copy in copies] == [0, 0], said()
         assert "Traceback" not in "".join(said()), said()
-        if marked:  # the chain goes on from what was cut off
+        if marked:  # the chain continues from the truncated round
             with open(rounds + "/round-%d.json" % len(whole), "r+") as file:
                 file.write(json.dumps(last))
         elif is_saved:  # the round was decided again, and begins where the checkpoint does
@@ -210,7 +210,8 @@ print("done")
     assert_eq!(python::run(&python, &["-"], input), "done\n");
 }
 
-/// A copy that is killed gets no more steps, and the others have work in every round: the death costs its own round and a little more.
+/// A copy that is killed gets no more steps, and the others have work in every round: its death costs one
+/// round and a little more.
 #[test]
 fn a_killed_copy_gets_no_steps_and_is_not_waited_for_again() {
     let Some(python) = python::with_torch() else { return };
@@ -247,7 +248,7 @@ with tempfile.TemporaryDirectory() as folder:
     done = {}
     for before, own in zip(whole, whole[1:]):
         if not own["merged"]:
-            # On a busy machine nobody may hand in a round in time. All resume from the checkpoint then, and what was merged since does not count.
+            # On a busy machine, no copy may hand in a round in time. All then resume from the checkpoint, and later merges do not count.
             ranges = [steps for member in own["members"].values() for steps in member["ranges"]] + own["left"]
             left = {(own["epoch"], step) for begin, end in ranges for step in range(begin, end)}
             done = {key: times for key, times in done.items() if key[0] <= own["epoch"] and key not in left}

@@ -1,4 +1,5 @@
-//! The man pages and command reference of this repository are those that `write-docs` writes, and packages find its completions.
+//! The man pages and the command reference of this repository equal the output of `write-docs`, and packages
+//! find its completions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 use hsched_plan::Knowledge;
 
-/// Generated pages; `docs/SUMMARY.md` lists these and the ones written by hand.
+/// Generated pages; `docs/SUMMARY.md` lists these and the handwritten pages.
 const GENERATED: [&str; 3] = ["docs/cli.md", "docs/environment.md", "docs/exit-codes.md"];
 
 /// Returns the texts of the files in a folder, without those in folders below it, by `FOLDER/NAME`.

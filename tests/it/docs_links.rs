@@ -35,7 +35,8 @@ fn links(text: &str) -> Vec<String> {
     targets.map(|(target, _)| target.to_owned()).collect()
 }
 
-/// Returns the anchors of a page as mdBook and other renderers name them: of each heading its words in small letters, joined by dashes.
+/// Returns the anchors of a page as named by mdBook and other renderers: the words of each heading in lower
+/// case, joined by dashes.
 fn anchors(text: &str) -> BTreeSet<String> {
     let titles =
         text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());

@@ -1,8 +1,11 @@
 //! Every command line in the documents runs, and every output shown is compared with what the command prints now.
 //!
-//! A command is a line of a code block that begins with `$ `, or with `hsched ` in blocks without `$ `; the lines after it, up to the next one, are its output. A line `…` stands
-//! for any lines. A command exits with 0, unless its block says another code (`console exit=3`). All commands of a page run one after the other in one directory, which `tests/documents/pages/PAGE.sh` prepares.
-//! `HSCHED_DOCS=write cargo test --test it docs_run` writes what the commands print now into the pages.
+//! A command is a line of a code block that begins with `$ `, or with `hsched ` in blocks without `$ `; the
+//! lines after it, up to the next one, are its output. A line `…` stands for any lines. A command exits with
+//! 0, unless its block states another code (`console exit=3`). All commands of a page run one after the other
+//! in one directory, which `tests/documents/pages/PAGE.sh` prepares.
+//! `HSCHED_DOCS=write cargo test --test it docs_run` writes the current output of the commands into the
+//! pages.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -41,8 +44,8 @@ const ESTIMATED: &str = "estimated";
 /// Days as estimates name them.
 const DAYS: [&str; 8] = ["tomorrow", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// Returns a time zone in which it is between 14:00 and 15:00 now: as in the pages, times of the next hours are
-/// then of the same day, and have the same width.
+/// Returns a time zone in which the time is now between 14:00 and 15:00. As in the pages, times of the next
+/// hours are then on the same day and have the same width.
 fn zone_of_afternoon() -> String {
     let hours = SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs() / 3600 % 24;
     let west = i64::try_from(hours).expect("an hour") - 14;
@@ -60,7 +63,7 @@ struct Shown {
     /// Number of the first line after the command, from 0.
     begin: usize,
     command: String,
-    /// Without those of blocks that show no outputs.
+    /// The expected output; `None` for blocks without output.
     output: Option<Vec<String>>,
     is_estimated: bool,
     exit: i32,
@@ -117,7 +120,7 @@ fn commands(text: &str) -> Vec<Shown> {
 struct Place {
     root: TempDir,
     slurm: Option<Cluster>,
-    /// The time zone of all its commands, also when an hour ends between two of them.
+    /// The time zone of all commands, even if an hour ends between two of them.
     zone: String,
 }
 
@@ -259,7 +262,7 @@ fn masked_runs(word: &str) -> String {
     masked
 }
 
-/// Returns whether the lines are those shown, where `…` stands for any.
+/// Returns whether the lines equal those shown, in which `…` stands for any lines.
 fn matches(shown: &[String], printed: &[String]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
@@ -289,7 +292,8 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     let Some(place) = Place::new(&stem) else { return (Vec::new(), text.to_owned()) };
     let mut wrong = Vec::new();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    // From the page's end, so that the numbers of the lines before stay; but in the page's order.
+    // Replacements are made from the end of the page, so that earlier line numbers stay valid; differences
+    // are in the order of the page.
     let mut changes = Vec::new();
     for example in shown.iter().filter(runs) {
         let (mut said, mut code) = place.run(&example.command);
@@ -377,7 +381,7 @@ fn options_in_sentences_exist() {
     let sections: Vec<(&str, &str)> =
         reference.split("\n## `").skip(1).filter_map(|section| section.split_once("`\n")).collect();
     let section = |words: &[&str]| {
-        // The longest command that the words begin with.
+        // The longest command with which the words begin.
         (1..=words.len().min(3)).rev().find_map(|count| {
             let name = words[..count].join(" ");
             sections.iter().find(|(candidate, _)| *candidate == name).map(|(_, text)| *text)

@@ -25,7 +25,7 @@ fn losses(count: u32) -> Vec<f64> {
     (1..=count).map(|epoch| 0.2 + 0.8 * f64::from(epoch).powi(-3) + 0.0001 * f64::from(epoch % 3)).collect()
 }
 
-/// A job of 40 epochs that has done 20 of them.
+/// A job that has finished 20 of its 40 epochs.
 fn half_done(more: &str) -> JobState {
     let job = job("a", "{v100: 100}", &format!(", {more}"));
     let job = hsched_model::Job { epochs: 40, ..job };
@@ -42,7 +42,7 @@ fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
     let first = take(state(vec![half_done(BEST)]), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&first.actions), ["stop a"]);
     only(&first.state.jobs[0].phase, "stopping");
-    // Killed before the request: the intent is in the state.
+    // hsched is killed before the request; the intent is in the state.
     let second = take(first.state.clone(), 302.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&second.actions), ["stop a"]);
     for end in [End::Saved, End::Completed, End::Failed { exit: 1, signal: 0 }] {
@@ -138,7 +138,7 @@ fn a_weaker_rule_holds_while_others_wait() {
     let other = JobState::new(job("b", "{v100: 100}", ", min_gpus: 4"), Time(0.0));
     let busy = take(state(vec![half_done(goal), other]), 300.0, &lab(), &how(Moves::Never));
     assert!(words(&busy.actions).contains(&"stop a".to_owned()), "{:?}", busy.actions);
-    // A cluster that is used to its limits is busy, too.
+    // A cluster that is used up to its limits is also busy.
     let full = cluster(&[("v1", "v100", 4, 4, "allocated")]);
     let full = take(state(vec![half_done(goal)]), 300.0, &full, &how(Moves::Never));
     assert_eq!(words(&full.actions), ["stop a"]);
@@ -167,7 +167,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
         let curve = (1..=epochs).map(|epoch| CurvePoint { epoch, value }).collect();
         JobState { curve, ..running(job, attempt("r", "v1", "v100", 1, 0), epochs) }
     };
-    // Of every four, the last one is in the second bracket.
+    // Of every four jobs, the last one is in the second bracket.
     let sweep =
         [("a", 0.1), ("b", 0.2), ("c", 0.3), ("d", 0.9), ("e", 0.4), ("f", 0.5), ("g", 0.6), ("h", 1.0)];
     let at = |epochs: u64| {
@@ -175,7 +175,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
         words(&take(state(jobs), 300.0, &lab(), &how(Moves::Never)).actions)
     };
     assert_eq!(at(2), ["stop c", "stop e", "stop f", "stop g"]);
-    // Two are not enough for a comparison.
+    // Two jobs are not enough for a comparison.
     assert_eq!(at(3), ["stop c", "stop e", "stop f", "stop g"]);
     // Jobs keep their brackets when earlier jobs are forgotten and new ones are added.
     let placed = sweep.map(|run| member(run, 0)).to_vec();
@@ -185,7 +185,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
     for (tracked, value) in begun.jobs.iter_mut().zip([0.3, 0.9, 0.4, 0.5, 0.6, 1.0, 0.7, 0.8]) {
         tracked.curve = (1..=2).map(|epoch| CurvePoint { epoch, value }).collect();
     }
-    // In their first bracket: c, e, f, g, i, j. In the second: d, h.
+    // The first bracket has c, e, f, g, i, j; the second has d, h.
     let later = take(begun, 301.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&later.actions), ["stop f", "stop g", "stop i", "stop j"]);
     let places = later.state.jobs.iter().map(|tracked| tracked.place);
@@ -273,13 +273,13 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     let job = job("a", "{v100: 100, a100: 300, t4: 50}", ", deadline: 200s");
     let mut late = running(job, attempt("r", "v1", "v100", 1, 0), 4);
     (late.epoch, late.epoch_at) = (Some(Seconds(40.0)), Some(Time(160.0)));
-    // Four epochs of 40 s, six to go: done at 400 s, not 200.
+    // Four epochs took 40 s each, and six remain: the job completes at 400 s, not 200.
     assert_eq!(late.lateness(Time(160.0)), Some(Seconds(200.0)));
     let in_time = JobState { epoch: Some(Seconds(5.0)), ..late.clone() };
     assert_eq!(in_time.lateness(Time(160.0)), None);
     let waits = JobState { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
     assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
-    // Reported once, even by another process.
+    // The warning is reported once, even by another process.
     let told = "a: will miss its deadline; hsched status a shows what would help";
     let first = take(state(vec![late]), 160.0, &lab(), &how(Moves::Never));
     assert_eq!(first.notes, [told]);
@@ -310,7 +310,7 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
             job(name, "{v100: 100, t4: 50}", &format!(", max_gpus: 1, checkpoint: {{dir: saved}}{more}"));
         JobState { epoch_at: Some(Time(160.0)), ..running(job, attempt(run, node, gpu_type, 1, 0), 4) }
     };
-    // Six epochs of 10 s and of 20 s: done at 220 s and at 280 s.
+    // Six epochs of 10 s and of 20 s end at 220 s and at 280 s.
     let jobs_due = |due: &str| {
         let late = runs("late", "s", ("t1", "t4"), &format!(", deadline: {due}"));
         vec![runs("easy", "r", ("v1", "v100"), ""), late]
@@ -318,12 +318,13 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
     let none: [&str; 0] = [];
     assert_eq!(moves_for(Objective::MeanJct, jobs_due("260s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("260s"), &site), ["stop late", "stop easy"]);
-    // It is in time where it runs; the other one would be late anywhere, given the cost of a move.
+    // The first job is in time on its GPUs; the other one would be late on any GPUs, given the cost of a
+    // move.
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("290s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("225s"), &site), none);
 
     let room = cluster(&[("v1", "v100", 1, 1, "allocated"), ("t1", "t4", 1, 0, "idle")]);
-    // The move costs more than the mean gains.
+    // The move costs more than it improves the mean.
     let jobs_due = |due: &str| {
         let more = format!(", max_gpus: 1, deadline: {due}");
         let mut easy = runs("easy", "r", ("v1", "v100"), "");
@@ -346,7 +347,7 @@ fn what_is_wrong_with_a_rule_or_a_deadline_is_said() {
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
     check("stop: {rule: best}", "stop: needs a metric, but the job has no target; add target");
-    // An invalid one has a separate error.
+    // An invalid value has a separate error.
     check("target: {metric: loss}, stop: {rule: best}", "target: is missing the required key mode");
     check(
         "stop: {rule: bset}",

@@ -57,7 +57,7 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     let output = bench.sandbox.work("stopped.out");
     let text = format!("hsched: stop requested\n{}", bench.sandbox.text(&output));
     fs::write(&output, text).expect("the output");
-    // Without an output, its time limit decides.
+    // Without an output, the time limit of the run decides.
     fs::remove_file(bench.sandbox.work("cut.out")).expect("the output");
     rewrite(&bench, |job| {
         let past = &mut job["past"][0];
@@ -96,7 +96,7 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     let models: Vec<&Value> =
         cache["speeds"].as_array().expect("speeds").iter().map(|speed| &speed["model"]).collect();
     assert_eq!(models, ["done"]);
-    // It is reported once, and the job runs again when the user adds it.
+    // The correction is reported once, and the job runs again when the user adds it.
     let second = bench.run("run --devices cpu:3");
     assert!(!second.stderr.contains("0.1.0"), "{}", second.stderr);
     let again = bench.run("run jobs.yaml --devices cpu:3").exits(0);

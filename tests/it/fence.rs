@@ -26,10 +26,10 @@ const KNOWN: &str = r#"
   hs_node_setup=() hs_command=() hs_hostfile='' hs_epochs_before='' hs_terminated=0
 "#;
 
-/// A rank of the submission with number `$3` that runs `$4`.
+/// A rank of the submission with number `$3`, which runs `$4`.
 const RANK: &str = "hs_ticket=$3 hs_token=7.0.$3 hs_shell=$4; hs_rank_main ''";
 
-/// Its guard checks more often.
+/// The guard of this rank checks more often.
 const OFTEN: &str = "read() { local -a own=(\"$@\"); builtin read \"${own[@]/#4/0.05}\"; }";
 
 /// A batch script of Slurm job `$3`.
@@ -59,7 +59,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
-/// Another submission begins.
+/// Starts another submission.
 fn begin(folder: &Path, number: u32) {
     symlink("8", folder.join("fence").join(number.to_string())).expect("a link");
 }
@@ -82,7 +82,7 @@ fn runs(marker: &str) -> bool {
 fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     let folder = folder();
     begin(folder.path(), 1);
-    // One that ignores signals, one that left the session, one without the environment.
+    // Processes: one that ignores signals, one that left the session, and one without the environment.
     let marker = format!("fence-{}", std::process::id());
     let sleep = |more: &str| format!("{more} bash -c 'exec -a {marker} sleep 600' &");
     let line = format!(
@@ -97,7 +97,7 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     });
     assert_eq!(names(&folder.path().join("fence")), ["1", "1.rank-0"]);
     begin(folder.path(), 2);
-    // The end of its output: no process holds it open any more.
+    // The output has ended: no process holds it open.
     let Output { status, stdout, stderr } = rank.wait_with_output().expect("its end");
     assert!(!runs(&format!("^{marker}")));
     assert_eq!(text(&stdout), folder.path().join("fence/1").display().to_string());
@@ -107,7 +107,7 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
         "{}",
         text(&stderr)
     );
-    // It has neither failed nor stopped.
+    // The rank has neither failed nor stopped.
     assert_eq!(names(&folder.path().join("report")), ["samples"]);
     assert_eq!(names(&folder.path().join("fence")), ["1", "2"]);
 }
@@ -127,7 +127,7 @@ fn a_rank_does_not_begin_after_a_newer_submission() {
 fn a_rank_whose_fence_cannot_be_read_goes_on() {
     let folder = folder();
     fs::remove_dir(folder.path().join("fence")).expect("removed");
-    // It ends after three checks of its guard.
+    // The rank ends after three checks of its guard.
     let half = format!(
         r#"eval "look() $(declare -f hs_is_superseded | tail -n +2)"; looks=$2/looks; {OFTEN}
         hs_is_superseded() {{ printf . >>"$looks"; look; }}; {RANK}"#
@@ -183,7 +183,7 @@ fn a_submission_begins_when_the_ranks_before_it_have_ended() {
     };
     assert_eq!(begins("9"), "waits\nwaits\nwaits\n3");
     assert_eq!(names(&folder.path().join("fence")), ["1", "2", "3"]);
-    // One that was killed, or was lost with its node, has no guard that renews its mark.
+    // A rank that was killed, or was lost with its node, has no guard that renews its mark.
     let file = fs::File::create(&at_work).expect("written");
     file.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("a time");
     assert_eq!(begins("10"), "4");
@@ -195,7 +195,7 @@ fn a_guard_renews_the_mark_of_its_rank_and_makes_none() {
     let folder = folder();
     begin(folder.path(), 1);
     let mark = folder.path().join("fence/1.rank-0");
-    // After the mark is removed, its guard continues for a while.
+    // The guard continues for a while after the mark is removed.
     let line = format!(
         "touch -d '1 hour ago' {mark}; until [[ $(stat -c %Y {mark}) -gt $(($(date +%s) - 1800)) ]]; do sleep 0.05; done
         rm {mark}; : >{looks}; until [[ $(cat {looks}) == ...* ]]; do sleep 0.05; done; ls {folder}/fence",
@@ -212,7 +212,7 @@ fn a_guard_renews_the_mark_of_its_rank_and_makes_none() {
 #[test]
 fn a_job_that_slurm_starts_again_leaves_the_training_to_a_newer_one() {
     let folder = folder();
-    // Slurm shows what `shown` prints of job 8.
+    // Slurm shows the output of `shown` for job 8.
     let again = |id: &str, shown: &str| {
         let half = format!(
             "export SLURM_RESTART_COUNT=1; squeue() {{ [[ $* == *--jobs=8* ]] && {shown}; }}; {BATCH}"
@@ -224,7 +224,7 @@ fn a_job_that_slurm_starts_again_leaves_the_training_to_a_newer_one() {
         |number: u32, id: &str| symlink(id, folder.path().join(format!("fence/{number}"))).expect("a link");
     ticket(9, "6");
     ticket(10, "7");
-    // Its node was lost, or the next piece still waits.
+    // The node of the job was lost, or the next piece still waits.
     assert_eq!(again("7", "echo 8"), ("11".to_owned(), String::new(), Some(0)));
     ticket(12, "8");
     let said = "hsched: job 8 has taken over this training; this job exits".to_owned();
@@ -233,7 +233,7 @@ fn a_job_that_slurm_starts_again_leaves_the_training_to_a_newer_one() {
     assert_eq!(again("5", "echo 8"), (String::new(), said, Some(85)));
     let ends = fs::read_to_string(folder.path().join("report/ends")).expect("words");
     assert_eq!(ends, "7 85 interrupted\n5 85 interrupted\n");
-    // The newer one has ended; Slurm does not answer.
+    // The newer submission has ended, and Slurm does not answer.
     assert_eq!(again("5", "true").0, "13");
     fs::remove_file(folder.path().join("fence/13")).expect("removed");
     assert_eq!(again("5", "false").0, "13");
@@ -256,7 +256,7 @@ fn a_batch_script_whose_training_another_one_has_leaves_no_word() {
         let output = start(folder.path(), half, &[status]).wait_with_output().expect("its end");
         let said = text(&output.stderr);
         assert!(said.ends_with("this one ends and its results are ignored"), "{said}");
-        // 86 costs no retry.
+        // Exit status 86 uses no retry.
         assert_eq!((output.status.code(), folder.path().join("report/ends").exists()), (Some(86), false));
         for number in names(&folder.path().join("fence")) {
             fs::remove_file(folder.path().join("fence").join(number)).expect("removed");
@@ -295,14 +295,15 @@ for fence in folder + "/none/1", folder + "/fence/x", "":
     assert!(said.contains("a newer submission of this job has started"), "{said}");
 }
 
-/// The first and the second rank of a node find their directory; prints the name of the first one's.
+/// The first and the second rank of a node find their directory; prints the name of the first rank's
+/// directory.
 const NODE: &str = "hs_token=7.0.1 hs_rank=0; hs_open_node_directory; first=$hs_dir
     hs_open_node_directory; [[ $first == \"$hs_dir\" ]] && stat -c '%a %n' \"$hs_dir\"";
 
 #[test]
 fn nobody_can_guess_where_the_ranks_of_a_node_meet() {
     let folder = folder();
-    // A predictable name that another user has taken.
+    // Another user has taken a predictable name.
     let guess = format!("hsched-{}-7.0.1-node", nix::unistd::geteuid());
     fs::write(folder.path().join(guess), "").expect("written");
     let half = format!("export TMPDIR=$2; unset SLURM_TMPDIR SLURMD_NODENAME; {NODE}");
@@ -352,7 +353,7 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
         hsched_engine::live::reported(folder.path(), &state, samples, Time(now)).epochs[0].1.at
     };
     assert_eq!(at(100, 200.0), Time(100.0));
-    // The clock of another machine.
+    // The time stamp of another machine's clock.
     assert_eq!(at(300, 200.0), Time(200.0));
 }
 

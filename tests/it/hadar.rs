@@ -131,7 +131,8 @@ fn a_round_with_balanced_shares() {
 /// The paper's three jobs, whose rates are epochs of the whole job in a round.
 #[test]
 fn the_papers_three_jobs_to_their_end() {
-    // 36 steps of 60 samples in an epoch: one GPU of W does rate · 36 · 60 / (W · 360) samples a second.
+    // An epoch has 36 steps of 60 samples, so one of W GPUs does rate · 36 · 60 / (W · 360) samples per
+    // second.
     let size =
         |epochs: u32| format!("samples_per_epoch: 2160, epochs: {epochs}, global_batch: 60, model_size: 0");
     let jobs = [
@@ -156,7 +157,7 @@ fn every_round_says_what_it_did() {
     let sandbox = sandbox("  - {name: a, gpus: {v100: 3}}\n", "", &jobs);
     let text = sandbox.run(&format!("{RUN} --events -")).succeeds();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    // 500 s of training and 10 s of a start each: x ends in the second round, y begins in the third.
+    // Each job trains for 500 s after a start of 10 s: x ends in the second round, and y begins in the third.
     let times = |kind: &str| {
         let events = lines.iter().filter(|line| line["event"] == kind);
         events.map(|line| line["t"].as_f64().expect("a time")).collect::<Vec<_>>()

@@ -46,7 +46,7 @@ fn one_job_on_all_nodes() {
     let sandbox = sandbox("v k t", &[("x", 9000, "v: 10, k: 1, t: 4")]);
     let rounds = rounds(&sandbox, "");
     assert_eq!(copies(&rounds[0], 0), (json!({"v0": 3600, "k0": 360, "t0": 1440}), 3600));
-    // 3600 steps left are 240 s of all three: 2400, 240 and 960.
+    // The remaining 3600 steps are 240 s of all three nodes: 2400, 240 and 960.
     assert_eq!(copies(&rounds[1], 0), (json!({"v0": 2400, "k0": 240, "t0": 960}), 0));
     near(&rounds[1]["cru"], 240.0 / 360.0);
     let json = sandbox.run(&format!("{RUN} --format json")).json();
@@ -75,7 +75,7 @@ fn jobs_that_end_soon_come_first() {
     assert_eq!(copies(&rounds[0], 1), (json!({"k0": 100}), 0));
     assert_eq!(copies(&rounds[0], 2), (json!({}), 1000));
     near(&rounds[0]["cru"], 0.5);
-    // 1000 steps at 12 in a second: z ends within the next round.
+    // z has 1000 steps at 12 per second, so it ends within the next round.
     assert_eq!(copies(&rounds[1], 0), (json!({"v0": 750, "k0": 250}), 0));
 }
 

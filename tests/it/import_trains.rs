@@ -21,7 +21,7 @@ print("trained on", world, sys.argv[1:])
 sys.exit(0 if abs(w - 3) < 0.1 else 1)
 "#;
 
-/// Stand for programs that scripts call in addition to the training.
+/// Stand-ins for programs that scripts call in addition to the training.
 const PROGRAMS: [(&str, &str); 7] = [
     ("python", "exec python3 \"$@\""),
     ("module", "exit 0"),

@@ -1,4 +1,5 @@
-//! Jobs that are asked to stop before they are done: whatever their commands return, they are interrupted and never complete.
+//! Jobs that are asked to stop before they are done: regardless of the status of their commands, they are
+//! interrupted and never complete.
 
 use std::fs;
 use std::process::Command;
@@ -86,7 +87,7 @@ fn jobs_that_are_asked_to_stop_are_interrupted_whatever_their_commands_return() 
                 "{job}"
             );
         }
-        // It teaches nothing about speeds.
+        // The run gives no information about speeds.
         let cache = bench.sandbox.run("cache show --format json").json();
         assert_eq!(cache["speeds"], Value::Array(Vec::new()), "{signal}");
         assert_eq!(bench.processes(), Vec::<String>::new());
@@ -103,7 +104,7 @@ fn an_interrupted_job_runs_again_and_completes_when_nobody_stops_it() {
         bench.end(session).exits(130);
         fs::remove_file(bench.sandbox.work("up-a")).expect("it ran");
     }
-    // An interrupted `run` uses no retry, however often.
+    // An interrupted `run` never uses a retry.
     assert_eq!((&status(&bench)[0]["state"], &status(&bench)[0]["failures"]), (&"waiting".into(), &0.into()));
     fs::write(bench.sandbox.work("go"), "").expect("a file");
     let ran = bench.run("run --devices cpu:1").exits(0);
@@ -115,13 +116,13 @@ fn an_interrupted_job_runs_again_and_completes_when_nobody_stops_it() {
 fn what_was_reported_or_saved_before_the_stop_counts() {
     let report = |epoch: u32| format!("echo '{{\\\"epoch\\\": {epoch}}}' >>$HSCHED_REPORT");
     let jobs = [
-        // Done with its last epoch, and evaluating.
+        // The training has finished its last epoch and is evaluating.
         silent("evaluates", &format!("{}; SLEEP; echo evaluated", report(20))),
-        // Reported with a float, as a division in Python gives it.
+        // The epoch is a float, the result of a division in Python.
         silent("divides", &format!("{}; SLEEP; echo evaluated", report(20).replace("20", "20.0"))),
-        // Reports an epoch, and does not handle the signal.
+        // The command reports an epoch and does not handle the signal.
         silent("deaf", &format!("{}; exec SLEEP", report(1))),
-        // Between two epochs, with a checkpoint within the epoch.
+        // The command saves a checkpoint within an epoch.
         silent("writes", "echo 1 >$HSCHED_CHECKPOINT_DIR/part; SLEEP; echo evaluated"),
     ];
     let bench = Bench::new(&jobs);
@@ -165,7 +166,8 @@ fn a_command_that_stops_by_itself_and_saves_nothing_is_not_started_for_ever() {
     assert_eq!(status(&bench)[0]["runs"].as_array().map(Vec::len), Some(4));
 }
 
-/// Returns whether a rank notes that its command returned 0 by itself, with the request for a stop in its file or as a signal.
+/// Returns whether a rank records that its command returned 0 by itself, if a stop is requested by its file
+/// or by a signal.
 fn notes_return(launch: &str, request: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let lines = r#"
@@ -181,7 +183,8 @@ fn notes_return(launch: &str, request: &str) -> bool {
     folder.path().join(".returned.7.0.1.0").exists()
 }
 
-/// The file of a request comes before its signals, which reach all processes of a rank at once on this machine alone.
+/// The file of a request precedes its signals, which reach all processes of a rank at once only on this
+/// machine.
 #[test]
 fn a_command_that_returned_0_before_the_signal_has_returned_by_itself() {
     for launch in ["local", "steps"] {

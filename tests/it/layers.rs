@@ -39,8 +39,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The modules that a source text names, even in braces: after `crate::`, and after as many `super::` as lead to the
-/// root. `depth` is the number of modules from the root to this file's own.
+/// Returns the modules that a source text names, even in braces: after `crate::`, and after as many `super::`
+/// as lead to the root. `depth` is the number of modules from the root to the module of this file.
 fn used(text: &str, depth: usize) -> Vec<String> {
     // Modules within the file are at its end: tests.
     let inner = text.find("\nmod tests {").unwrap_or(text.len());
@@ -63,7 +63,7 @@ fn used(text: &str, depth: usize) -> Vec<String> {
     rooms
 }
 
-/// The first words of all paths of a list in braces, or of the one path that a text begins with.
+/// Returns the first words of all paths of a list in braces, or of the single path with which a text begins.
 fn names(text: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         text.trim_start().chars().take_while(|&c| c.is_ascii_alphanumeric() || c == '_').collect()
@@ -86,7 +86,7 @@ fn names(text: &str) -> Vec<String> {
     names
 }
 
-/// The number of modules from the root to that of a file below `src`.
+/// Returns the number of modules from the root to the module of a file below `src`.
 fn depth(path: &Path) -> usize {
     path.components().count() - usize::from(path.ends_with("mod.rs"))
 }

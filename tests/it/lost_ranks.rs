@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use crate::real_cluster::repository;
 
-/// Evaluates three ranks after `srun` returned `$3`; `$4` runs first, and waits are calls of `hsched_wait` that take no
-/// time.
+/// Evaluates three ranks after `srun` returned `$3`. `$4` runs first, and waits are calls of `hsched_wait`,
+/// which take no time.
 const JUDGE: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_report_dir=$2 hs_token=7.0.1 hs_id=7 hs_world_size=3 hs_status=$3 hs_terminated=0 hs_stopping=0 hs_hostfile=''
@@ -81,7 +81,7 @@ fn the_checkpoint_directory_is_read_once_at_the_end() {
 
 #[test]
 fn a_command_that_the_signal_kills_has_saved_what_it_wrote_and_no_more() {
-    // Asked to stop after an epoch, with these marks of its ranks.
+    // The job was asked to stop after an epoch, with these marks of its ranks.
     let ends = |files: &str, marks: &[&str]| {
         let marks =
             marks.iter().map(|mark| format!("(hs_end_stopped {mark}); ")).collect::<Vec<_>>().concat();
@@ -111,7 +111,8 @@ fn in_an_allocation_a_failure_counts_only_if_its_nodes_answer() {
     let (status, said) = judge("gone");
     assert_eq!(status, Some(86), "{said}");
     assert!(said.contains("cannot start a step on their nodes: n1 n2"), "{said}");
-    // A stopping job has no time for checks, and before its last epoch it counts as interrupted, whatever failed.
+    // A stopping job has no time for checks. Before its last epoch, it counts as interrupted, regardless of
+    // what failed.
     assert_eq!(judge("gone; hs_stopping=1").0, Some(85));
     assert_eq!(judge("gone; hs_stopping=1 hs_epochs_done=3").0, Some(1));
     assert_eq!(judge("gone; hs_terminated=1").0, Some(143));
@@ -124,7 +125,7 @@ fn what_a_line_of_setup_says_about_patterns_does_not_change_the_judgement() {
         let (status, said) = judge(0, &lines);
         assert_eq!(status, Some(86), "{option}: {said}");
         assert!(said.contains("only 0 of 3 ranks have finished"), "{option}: {said}");
-        // Nor does a line that ends the script.
+        // A line that ends the script also does not count as success.
         let (status, said) =
             judge(0, &format!("trap hs_on_exit EXIT; hs_run_lines setup 'shopt -s {option}; exit 4'"));
         assert_eq!(status, Some(4), "{option}: {said}");

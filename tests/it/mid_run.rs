@@ -22,7 +22,7 @@ fn a_trace_goes_on_from_where_its_jobs_are() {
     let jobs = &json["policies"][0]["jobs"];
     let times = |job: usize| ["started_s", "completion_s", "jct_s"].map(|key| jobs[job][key].as_f64());
     assert_eq!(times(0), [Some(0.0), Some(780.0), Some(780.0)]);
-    // It resumes when the GPU is free, after its restart.
+    // The job resumes when the GPU is free, after its restart.
     assert_eq!(times(1), [Some(700.0), Some(840.0), Some(140.0)]);
 }
 

@@ -87,7 +87,7 @@ fn overloaded() -> String {
     )
 }
 
-/// The reference has one rule for what a restart costs, and task graphs follow it.
+/// The reference has one rule for the cost of a restart, and task graphs follow it.
 #[test]
 fn task_graphs_restart_at_the_cost_of_the_setting() {
     let two = SERVERS.replace("  - {name: c, gpus: {v100: 2}, cpus: 8, memory: 32GiB}\n", "");
@@ -138,7 +138,7 @@ fn graphs_are_played_to_their_end_and_all_of_a_gang_or_none() {
     let all = events("nodes: [{name: n, gpus: {v100: 4}}]", &trace, "--exclusive --gang --round 10s");
     let summary = all.last().expect("a summary");
     let jobs = summary["policies"][0]["jobs"].as_array().expect("jobs");
-    // Both request more than is available: three GPUs and two.
+    // Both jobs request more than the available GPUs: three and two.
     let ends: Vec<f64> = jobs.iter().map(|job| job["completion_s"].as_f64().expect("a time")).collect();
     assert!(
         (ends[0] - 300.0).abs() <= 10.0 && (ends[1] - 100.0).abs() < 1e-9 || (ends[0] - 200.0).abs() < 1e-9,
@@ -186,7 +186,8 @@ fn whole_jobs_start_in_the_order_of_their_priorities() {
              throughput: {{v100: 10}}, arrival: 1s, {more}}}\n"
         )
     };
-    // An hour is 36 epochs. The first holds the GPU; of the others the urgent one, then the one that is nearly due, then the short.
+    // An hour is 36 epochs. The first job holds the GPU; it is followed by the urgent job, then the one that
+    // is nearly due, then the short one.
     let jobs = [
         job("first", 10, "urgency: 10, deadline: 60s"),
         job("long", 100, ""),
@@ -246,7 +247,7 @@ fn a_simulated_job_stops_by_its_rule_and_no_other() {
     let (whole, why) = play("weight: 1");
     assert_eq!((&whole["stopped_early"], why.as_str()), (&Value::from(0.0), ""));
     near(&whole["jobs"][0]["jct_s"], 6000.0);
-    // The second is in time only when the first stops.
+    // The second job is in time only if the first one stops.
     near(&whole["deadlines_met"], 0.0);
     for stop in ["stop: {rule: best}", "stop: {when_busy: best}"] {
         let (policy, why) = play(stop);
@@ -318,7 +319,7 @@ fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
         "simulate --trace traces/3.yaml --cluster clusters/lab.yaml --policy mlf-rl,mlf-h --format json";
     let played = sandbox.run(&format!("{line} --network a.json")).json();
     assert_eq!(played["policies"][0]["ended"], 12.0);
-    // The last trace was held out: the figures are the same.
+    // The last trace was held out, so the figures are the same.
     near(&played["policies"][0]["mean_jct_s"], report["policies"][3]["mean_jct_s"].as_f64().expect("a mean"));
     near(&played["policies"][1]["mean_jct_s"], report["policies"][0]["mean_jct_s"].as_f64().expect("a mean"));
 

@@ -1,4 +1,4 @@
-//! Jobs that wait for their turn: at the gate, parked, with their tensors on the host, and stopped there.
+//! Jobs that take turns: at the gate, parked, with their tensors on the host, and stopped while parked.
 
 use crate::python::{run, with_torch};
 
@@ -24,7 +24,7 @@ training = hsched.Training(me, sampler, model, optimizer=optimizer)
 training.resume()
 for epoch in training.epochs():
     if me.gate:
-        sys.stdin.readline()  # until hsched has said what it wants
+        sys.stdin.readline()  # until hsched has sent its request
     for step in training.steps(loader):
         for inputs, wanted in step:
             step.scale(torch.nn.functional.mse_loss(model(inputs), wanted)).backward()
@@ -60,7 +60,7 @@ class Ranks:
             try:
                 bell = os.open("%s.%d.bell" % (self.gate, rank), os.O_WRONLY | os.O_NONBLOCK)
             except OSError:
-                continue  # it does not listen yet: it reads the file first
+                continue  # the rank does not listen yet and reads the file first
             os.write(bell, b"!")
             os.close(bell)
 
@@ -133,7 +133,7 @@ assert ranks.epochs() == [2, 2]
 ranks.want("go")
 ranks.are("running")
 ranks.want("park")
-ranks.want("go")  # before they came to it
+ranks.want("go")  # before the ranks have seen the request
 ranks.go_on()
 ranks.are("running")
 assert ranks.epochs() == [3, 3]

@@ -82,7 +82,7 @@ fn a_chain_goes_on_while_checkpoints_change() {
     let (code, said, asked) = end_of("echo x >notes.txt; exit 3\n", "");
     assert_eq!((code, asked), (Some(3), " | --state=PENDING 8".to_owned()), "{said}");
     assert!(said.contains("no checkpoint changed in this piece: the chain ends"), "{said}");
-    // Large files count, logs do not; if files are named, only these count.
+    // Large files count, but logs do not; if files are named, only these count.
     assert_eq!(end_of("head -c 2000000 /dev/zero >w; exit 3\n", "").0, Some(85));
     assert_eq!(end_of("head -c 2000000 /dev/zero >a.log; exit 3\n", "").0, Some(3));
     assert_eq!(
@@ -98,7 +98,7 @@ fn a_script_that_fails_again_and_again_ends_its_chain() {
     let wrapper = wrapper(&sandbox, "");
     let codes: Vec<Option<i32>> = (0..4)
         .map(|_| {
-            // Each as if it were the first: the chain's files count its failures.
+            // Each case is independent, because the files of the chain count its failures.
             let code = ended(piece(&sandbox, &wrapper)).0;
             let report = report(&wrapper);
             std::fs::remove_file(report.join("claim")).expect("a claim");
@@ -108,7 +108,7 @@ fn a_script_that_fails_again_and_again_ends_its_chain() {
     assert_eq!(codes, [Some(85), Some(85), Some(85), Some(3)]);
 }
 
-/// A kill before the first checkpoint of a piece loses nothing that an earlier one has saved.
+/// A kill before the first checkpoint of a piece loses nothing that an earlier piece has saved.
 #[test]
 fn a_script_that_is_killed_before_it_saves_resumes_from_earlier_pieces() {
     let sandbox = with("if [[ ! -e last.ckpt ]]; then echo x >last.ckpt; exit 3; fi; kill -KILL $$\n");
@@ -137,7 +137,7 @@ fn a_script_saves_on_the_signal_that_it_handles() {
         (saving("USR2"), "-- --signal=USR2@60", Some("USR2\n")),
         ("echo >ready; echo x >last.ckpt; sleep 60\n".to_owned(), "", Some("x\n")),
         (saving("USR2"), "-- --signal=B:12@60", Some("USR2\n")),
-        // It had too little time to save: the next piece resumes.
+        // The piece had too little time to save, so the next piece resumes.
         ("echo >ready; sleep 60\n".to_owned(), "", None),
     ] {
         let sandbox = with(&body);

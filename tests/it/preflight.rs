@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::python::run;
 use crate::real_cluster::repository;
 
-/// The only rank of a job, or one of two, that checks its node before it does `$3`.
+/// The only rank of a job, or one of two, which checks its node before it runs `$3`.
 const RANK: &str = r#"
   cd "$1" && for part in rank fence samples preflight batch ends; do . "templates/$part.sh"; done
   hs_stopping=0; trap 'hs_stopping=1' USR1
@@ -67,7 +67,8 @@ impl Node {
     }
 }
 
-/// An nvidia-smi that prints this for GPU 3 and ends so; the sampler's question is not answered.
+/// Creates an nvidia-smi that prints this text for GPU 3 and exits with this status; it does not answer the
+/// sampler.
 fn smi(answer: &str) -> Node {
     Node::new().program(
         "nvidia-smi",
@@ -86,7 +87,7 @@ fn a_gpu_that_does_not_answer_or_is_in_use_keeps_the_command_from_starting() {
     check("echo '2662, 16384'", None);
     check("echo '2663, 16384'", Some("others use 2663 of 16384 MiB of GPU 3"));
     check("echo 'Unable to \"talk\" to it'; exit 9", Some("GPU 3 does not answer: Unable to  talk  to it"));
-    // If the driver does not say, the node counts as fit.
+    // If the driver does not report it, the node counts as fit.
     check("echo '[N/A], [N/A]'", None);
 }
 
@@ -135,7 +136,7 @@ def found(speeds):
     links = [(node, nodes[(place + 1) % len(nodes)], speeds[place]) for place, node in enumerate(nodes)]
     return [node for node in nodes if slow_node(links, node)]
 
-# A node's links are those from the node before it and to the next one.
+# A node's links are from the previous node and to the next node.
 assert found([10, 10, 10, 10]) == []
 assert found([10, 0.1, 0.2, 10, 10]) == ["n2"]
 assert found([10, 0.1, 10, 10]) == [], "one link does not tell which end is slow"

@@ -11,7 +11,7 @@ use crate::real_cluster::repository;
 /// The variable that turns a missing torch from a skip into a failure.
 const WISH: &str = "HSCHED_TEST_TORCH";
 
-/// The first of these that has torch; the second is where Debian's package puts it.
+/// Python interpreters, of which the first one with torch is used; the second is that of Debian's package.
 static WITH_TORCH: LazyLock<Option<&str>> = LazyLock::new(|| {
     let has_torch = |python: &&&str| {
         let tried = Command::new(python).args(["-c", "import torch"]).stderr(Stdio::null()).status();
@@ -75,7 +75,7 @@ fn no_python_here_is_newer_than_3_8() {
     run("python3", &[&["-c", check], &files[..]].concat(), "");
 }
 
-/// The helper without torch, without hsched, and with contradictory variables.
+/// Uses the helper without torch, without hsched, and with contradictory variables.
 #[test]
 fn the_helper_serves_programs_without_torch() {
     let input = r#"
@@ -101,7 +101,7 @@ for wrong in ({"HSCHED_BATCHES": "8,3"}, {"HSCHED_BATCHES": "8,3,2"}, {"HSCHED_B
     except ValueError as error:
         assert "BATCHES" in str(error)
 
-# Replicas: one number each, and all ranks of one take the same samples.
+# Replicas: each has one number, and all ranks of a replica take the same samples.
 in_replicas = dict(planned, RANK="2", HSCHED_BATCHES="8,4", HSCHED_REPLICA="1", HSCHED_REPLICA_RANK="0", HSCHED_REPLICA_SIZE="1")
 me = hsched.read_rank(in_replicas)
 assert (me.replicas, me.replica, me.replica_rank, me.replica_size, me.batch, me.edges(12)) == (2, 1, 0, 1, 4, [0, 8, 12]), me
@@ -145,7 +145,7 @@ assert lines == [{"epoch": 1, "metrics": {"loss": None}}, {"epoch": 2}], lines
 assert hsched.init(global_batch=4).device is None and not hsched.stop_requested()
 os.kill(os.getpid(), signal.SIGUSR1)
 assert hsched.stop_requested()
-# Slurm signals the workers of loaders, too, and what serves them: none may die of it.
+# Slurm also signals the workers of loaders and their helpers; none may die of it.
 child = "import os, signal; os.kill(os.getpid(), signal.SIGUSR1)"
 assert subprocess.run([sys.executable, "-c", child]).returncode == 0
 print("done")

@@ -1,4 +1,4 @@
-//! The model of the queue on real submissions: as accurate as when its figures were recorded.
+//! The accuracy of the queue model on real submissions, compared with the recorded figures.
 
 #[path = "../../benches/queue_model/submissions.rs"]
 mod submissions;
@@ -21,7 +21,8 @@ fn real_waits_are_foretold_as_well_as_ever() {
     let (count, mean, median) = foretold::errors(&rows, |row| Some(row.start.median.0));
     assert!(count >= 130, "{count} submissions");
     assert!(mean < 5.5 && median < 1.0, "mean error {mean} h, median {median} h");
-    // Slurm's own estimates are at least twice as far off on average, and four times in half of the cases.
+    // The errors of Slurm's own estimates are at least twice as large on average, and four times as large in
+    // the median.
     let (_, own_mean, own_median) = foretold::errors(&rows, |row| row.testonly);
     assert!(
         mean <= own_mean / 2.0 && median <= own_median / 4.0,

@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::queue_look::{others, site};
 use crate::sandbox::{Ran, Sandbox};
 
-/// Two hours on four V100, eight on four T4.
+/// The job takes two hours on four V100, and eight on four T4.
 const JOB: &str =
     "jobs: [{name: train, samples_per_epoch: 288000, epochs: 10, global_batch: 100, model_size: 0,
   throughput: {v100: 100, t4: 25}, min_gpus: 4, max_gpus: 4, command: [x]}]";
 
 const WHEN: &str = "when jobs.yaml --format json --futures 5 --budget 1h";
 
-/// A date this many hours from now, in Slurm's format.
+/// Returns the date this many hours from now, in Slurm's format.
 fn date(hours: i64) -> String {
     (Local::now() + TimeDelta::hours(hours)).format("%Y-%m-%dT%H:%M:%S").to_string()
 }
@@ -23,7 +23,8 @@ fn with(extra: &str, queue: &[String]) -> Sandbox {
     site(extra, queue).file("jobs.yaml", JOB)
 }
 
-/// A running job of another user on all GPUs of a node: it started an hour ago and may run for six.
+/// Returns a running job of another user on all GPUs of a node, which started an hour ago and may run for six
+/// hours.
 fn busy(node: &str, gpu_type: &str) -> String {
     others(node, gpu_type)
         .replace("2026-11-22T09:00:00", &date(-1))
@@ -79,7 +80,8 @@ fn nothing_is_asked_more_often_than_allowed() {
     let rest =
         (asked("scontrol", "partition"), asked("scontrol", "reservation"), sandbox.calls("sshare").len());
     assert_eq!(rest, (1, 1, 1));
-    // The turns of a watch observe only their own jobs; the whole queue is as old as permitted.
+    // The turns of `watch` observe only the user's own jobs; the look at the whole queue is as old as
+    // permitted.
     assert_eq!(sandbox.run("add jobs.yaml").code, Some(0));
     let calls_before = sandbox.calls("squeue").len();
     let ran = sandbox.run("watch --queue --once --dry-run");
@@ -88,17 +90,44 @@ fn nothing_is_asked_more_often_than_allowed() {
     assert_eq!(sandbox.calls("sbatch").len(), 0, "no --test-only");
 }
 
+/// Makes the last answer of `squeue` this many seconds older, and changes it.
+fn age_answer(sandbox: &Sandbox, seconds: f64, change: impl FnOnce(&mut Value)) {
+    let path = sandbox.state("queue/squeue.json");
+    let mut answer: Value = serde_json::from_str(&sandbox.text(&path)).expect("JSON");
+    for time in ["at", "tried"] {
+        answer[time] = Value::from(answer[time].as_f64().expect("a time") - seconds);
+    }
+    change(&mut answer);
+    std::fs::write(&path, answer.to_string()).expect("written");
+}
+
+#[test]
+fn a_look_that_is_some_seconds_old_is_said_to_be_and_is_read_again_on_request() {
+    let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4")]);
+    let looks = || sandbox.calls("squeue").into_iter().filter(|call| call[0] == "--all").count();
+    let nodes = || sandbox.calls("sinfo").len();
+    let when = "when jobs.yaml --futures 5 --budget 1h";
+    let first = sandbox.run(when).exits(0).stdout;
+    assert!(!first.contains("--refresh"), "{first}");
+    age_answer(&sandbox, 20.0, |_| {});
+    let before = (looks(), nodes());
+    let old = sandbox.run(when).exits(0).stdout;
+    assert!(old.contains(" s ago; --refresh reads it again"), "{old}");
+    assert_eq!((looks(), nodes()), before);
+    let again = sandbox.run(&format!("{when} --refresh")).exits(0).stdout;
+    assert!(again.contains("queue seen ") && !again.contains("--refresh"), "{again}");
+    assert_eq!((looks(), nodes()), (before.0 + 1, before.1 + 1));
+    let error = sandbox.run(&format!("{when} --refresh --snapshot queue.json")).fails(2);
+    assert!(error.contains("--refresh"), "{error}");
+    let error = sandbox.run("plan jobs.yaml --refresh").fails(2);
+    assert!(error.contains("--refresh only work with --queue"), "{error}");
+}
+
 #[test]
 fn a_slow_slurm_is_left_alone_and_the_age_of_the_queue_is_said() {
     let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4")]);
     assert_eq!(sandbox.run(WHEN).code, Some(0));
-    let path = sandbox.state("queue/squeue.json");
-    let mut answer: Value = serde_json::from_str(&sandbox.text(&path)).expect("JSON");
-    for time in ["at", "tried"] {
-        answer[time] = Value::from(answer[time].as_f64().expect("a time") - 600.0);
-    }
-    answer["took"] = Value::from(6.0);
-    std::fs::write(&path, answer.to_string()).expect("written");
+    age_answer(&sandbox, 600.0, |answer| answer["took"] = Value::from(6.0));
     let looks = || sandbox.calls("squeue").into_iter().filter(|call| call[0] == "--all").count();
     let before = looks();
     let ran = sandbox.run(WHEN);
@@ -146,6 +175,6 @@ fn nobody_starts_in_a_maintenance() {
         let option = all.iter().find(|candidate| candidate["type"] == gpu_type).expect("an option");
         option["start"]["q10_s"].as_f64().expect("a number") / 3600.0
     };
-    // The job on v1 ends within five hours, in the maintenance, which is over after 25.
+    // The job on v1 ends within five hours, during the maintenance, which ends after 25 hours.
     assert!(start("v100") > 24.0 && start("t4") < 6.0, "{} {}", start("v100"), start("t4"));
 }

@@ -4,7 +4,7 @@ use chrono::{Local, TimeDelta};
 
 use crate::sandbox::{JOBS, Sandbox};
 
-/// A node whose four V100s other users have, and one with T4s.
+/// A node whose four V100s other users hold, and one with T4s.
 const SINFO: [&str; 2] = [
     "v1|gpu*|1-00:00:00|mixed|gpu:v100:4|gpu:v100:4(IDX:0-3)|4/4/0/8|64000|400||none",
     "t1|gpu*|1-00:00:00|mixed|gpu:t4:4|gpu:t4:4(IDX:0-3)|4/4/0/8|64000|400||none",
@@ -80,14 +80,15 @@ fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
     assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
 }
 
-/// Jobs of two hours on four T4s, which are free, and of half an hour on four V100s, which other users have.
+/// The jobs take two hours on four T4s, which are free, and half an hour on four V100s, which other users
+/// hold.
 const LONG: &str = "jobs: [{name: train, samples_per_epoch: 360000, epochs: 10, global_batch: 100, model_size: 0MB,
   throughput: {t4: 125, v100: 500}, min_gpus: 4, max_gpus: 4, partition: [gpu], account: [bio, phys], command: [x]}]";
 
 #[test]
 fn what_is_submitted_asks_for_what_was_chosen() {
-    // The job on the V100s is about to reach its limit, and half an hour there is less than ten on the T4, whatever job
-    // comes first.
+    // The job on the V100s is about to reach its limit, and half an hour there is less than ten hours on the
+    // T4, regardless of which job comes first.
     let since = (Local::now() - TimeDelta::seconds(570)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let mut queue = others("v1", "v100");
     queue = queue.replace("12:00:00", "00:10:00").replace("2026-11-22T10:00:00", &since);
@@ -102,7 +103,8 @@ fn what_is_submitted_asks_for_what_was_chosen() {
     let options: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("#SBATCH")).collect();
     let has = |option: &str| options.contains(&option);
     assert!(has("#SBATCH --gres=gpu:v100:4") && has("#SBATCH --partition=gpu"), "{options:#?}");
-    // Half an hour, a tenth slower, a tenth more, the time to save, in quarters of an hour.
+    // Half an hour, plus 10 % for slow runs, another 10 % and the time to save, rounded up to quarters of an
+    // hour.
     assert!(
         has("#SBATCH --time=45") && options.iter().any(|option| option.starts_with("#SBATCH --account=")),
         "{options:#?}"
@@ -150,7 +152,7 @@ fn a_job_without_a_request_is_kept_as_waiting_and_told_why_beside_others() {
     assert!(sandbox.run("status").stdout.contains("other"));
     let follow = "note: hsched watch --queue follows the jobs and replaces requests by better ones\n";
     assert_eq!(ran.stderr.matches(follow).count(), 1, "{}", ran.stderr);
-    // Nothing is submitted, and nothing is kept.
+    // Nothing is submitted or stored.
     let dry = sandbox.run("submit both.yaml --queue --futures 4 --budget 1h --dry-run");
     assert!(!line(&dry).contains("kept") && !dry.stderr.contains("watch --queue follows"), "{}", dry.stderr);
     let json = sandbox.run("submit both.yaml --race 2 --futures 4 --job train --format json --restart");
@@ -188,7 +190,7 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
     );
     let plain = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
     assert_eq!(plain["queues"][0]["corrected_by"], serde_json::Value::Null);
-    // Thirty other jobs that all started at the far end of their estimates.
+    // Thirty other jobs all started at the end of their estimated intervals.
     let mut others = vec![entry.clone(); 30];
     let at = foretold["at"].as_f64().expect("a time");
     let last = foretold["starts"]

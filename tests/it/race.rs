@@ -41,7 +41,7 @@ fn entry(folder: &Path, id: u32, then: &str) -> Child {
     command.args([&id.to_string(), then]).env("PATH", path).stderr(Stdio::piped()).spawn().expect("bash")
 }
 
-/// Starts this number of jobs at once; returns how they ended and which one won.
+/// Starts this number of jobs at once; returns their exit statuses and the winner.
 fn race(folder: &Path, then: &str) -> (Vec<Output>, String) {
     let entries: Vec<Child> = (1..=STARTS).map(|id| entry(folder, id, then)).collect();
     fs::write(folder.join("claim.go"), "").expect("written");
@@ -153,14 +153,14 @@ fn the_piece_after_one_that_somebody_cancelled_leaves_and_the_job_stays_with_tha
         ("7 143\n", "CANCELLED", "", &leaves),
         ("7 143\n", "TIMEOUT", "", &goes_on),
         ("7 143\n", "PREEMPTED", "", &goes_on),
-        // Slurm has forgotten it.
+        // Slurm no longer knows the job.
         ("7 143\n", "", "CANCELLED by 1000", &leaves),
         ("7 143\n", "", "TIMEOUT", &goes_on),
         ("7 143\n", "", "", &goes_on),
-        // It had no time to record a status.
+        // The job had no time to record a status.
         ("", "CANCELLED", "", &leaves),
         ("", "NODE_FAIL", "", &goes_on),
-        // It has saved, regardless of its end.
+        // The job has saved, regardless of its end.
         ("7 85\n", "CANCELLED", "", &goes_on),
     ] {
         assert_eq!(&after_a_piece(word, shown, accounted), expected, "{word:?} {shown:?} {accounted:?}");
@@ -196,7 +196,7 @@ fn a_piece_is_over_where_slurm_shows_the_next_one_without_it() {
 #[test]
 fn without_hard_links_one_wins_all_the_same() {
     let folder = folder("");
-    // Another one died when it had made the file of the claim, and before it wrote its number.
+    // Another job died after it had created the file of the claim and before it wrote its number.
     let ln =
         "case $1 in -s) PATH=${PATH#*:} exec ln \"$@\" ;; esac; for claim; do :; done; : >\"$claim\"; exit 1";
     program(folder.path(), "ln", ln);

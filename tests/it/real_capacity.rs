@@ -49,8 +49,8 @@ fn what_others_hold_and_what_is_drained_is_not_planned_on() {
     let up = offered(&user, &["--capacity", "up"]).0;
     assert_eq!(up, [gpus("x1", "v100", 2), gpus("x3", "t4", 2)]);
 
-    // GPUs of a job of the plan count as free, because it would release them. Its thousand epochs do not fit the
-    // partition.
+    // GPUs held by a job of the plan count as free, because the job would release them. Its thousand epochs
+    // do not fit the partition.
     let id = user.submit(&["jobs.yaml"])["long"].clone();
     assert_eq!(user.field(&id, "TimeLimit"), ["00:04:00"]);
     user.running(&id);

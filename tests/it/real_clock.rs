@@ -17,7 +17,7 @@ os.kill(os.getpid(), int(sys.argv[2]))
 lib.sem_post(lock)
 ";
 
-/// Returns how often the lock can be taken now.
+/// Returns how many times the lock can be taken now.
 fn free(lock: &str) -> u32 {
     let file = format!("/dev/shm/sem.{}", lock.trim_start_matches('/'));
     let bytes = fs::read(file).expect("a semaphore");
@@ -50,12 +50,12 @@ fn a_killed_program_does_not_stop_the_fast_clock() {
 
     let killed = Done::of(user.program("python3").args(["-c", THIEF, lock, "9"]));
     assert_eq!((killed.code, killed.stderr.as_str()), (None, ""));
-    // It hung here.
+    // This hung in an earlier version.
     let by_clock = ["clock", "--dir", &folder_text, "--", "squeue", "-h"];
     let done = Done::of(user.program("timeout").args(["60", &script]).args(by_clock));
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
 
-    // One that was only stopped gives the lock back in addition: there must not be two.
+    // A process that was only stopped also gives the lock back, but there must not be two locks.
     let mut stopped = user.program("python3").args(["-c", THIEF, lock, "19"]).spawn().expect("a program");
     wait_for("the lock is freed again", || user.read(folder.join("log/clock.out")).lines().nth(1).map(drop));
     user.ask("kill", &["-CONT", &stopped.id().to_string()]);

@@ -20,7 +20,7 @@ pub struct Cluster {
     _alive: ChildStdin,
 }
 
-/// The variable that turns a cluster which does not start from a skip into a failure.
+/// The variable that turns the skip for a cluster that does not start into a failure.
 const WISH: &str = "HSCHED_TEST_SLURM";
 
 /// The variable that names the version of Slurm, for `dev-cluster --slurm`.
@@ -56,7 +56,7 @@ pub fn start(nodes: &Path, timeouts: &str) -> Option<Cluster> {
 /// Starts a cluster for some tests that share it.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is none.
 pub fn try_start(nodes: &Path, timeouts: &str) -> Result<Cluster, String> {
     Cluster::start(nodes, timeouts, &[])
 }
@@ -66,7 +66,7 @@ pub fn start_with_accounting(nodes: &Path, timeouts: &str) -> Option<Cluster> {
     Cluster::start(nodes, timeouts, &["--accounting"]).map_err(|why| skip(&why)).ok()
 }
 
-/// Starts a cluster for one test alone whose clock runs 120 times as fast as ours.
+/// Starts a cluster for one test alone whose clock runs 120 times as fast as the machine's.
 pub fn start_fast(nodes: &Path) -> Option<Cluster> {
     Cluster::start(nodes, "", &["--speed", "120"]).map_err(|why| skip(&why)).ok()
 }
@@ -92,7 +92,7 @@ pub fn repository() -> &'static Path {
 
 impl Cluster {
     fn start(nodes: &Path, timeouts: &str, options: &[&str]) -> Result<Self, String> {
-        // Short, because paths of Unix sockets are limited.
+        // The path must be short, because the length of paths of Unix sockets is limited.
         let short = Path::new("/tmp");
         let mut folder = tempfile::Builder::new();
         folder.prefix("hsched-it-");
@@ -105,7 +105,7 @@ impl Cluster {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C in a terminal must not reach it.
+            // Ctrl-C in a terminal must not reach the cluster.
             .process_group(0)
             .spawn();
         let alive = janitor.map_err(|error| format!("sh: {error}"))?.stdin.expect("its input is a pipe");
@@ -139,7 +139,7 @@ impl Cluster {
         self.directory().join("etc/slurm.conf")
     }
 
-    /// Does `action` (`down`, `up`, `kill`) to a node.
+    /// Applies an action (`down`, `up`, `kill`) to a node.
     pub fn node(&self, action: &str, name: &str) {
         let mut command = Command::new(repository().join("slurm/dev-cluster"));
         command.args(["node", action, name, "--dir"]).arg(self.directory()).stdin(Stdio::null());
@@ -147,7 +147,7 @@ impl Cluster {
         assert!(output.status.success(), "node {action} {name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Returns what the daemon of a node has logged.
+    /// Returns the log of a node's daemon.
     pub fn log_of_node(&self, name: &str) -> String {
         fs::read_to_string(self.directory().join(format!("log/slurmd-{name}.log"))).unwrap_or_default()
     }

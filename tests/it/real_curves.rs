@@ -58,8 +58,8 @@ impl Curve {
         }
     }
 
-    /// Returns after how many epochs it stops. The user knows when the learning rate falls, and lets it train until
-    /// then.
+    /// Returns the number of epochs after which it stops. The user knows when the learning rate falls, and
+    /// lets it train until then.
     fn stops(&self, rule: StopRule, target: Option<f64>) -> Option<usize> {
         let not_before = self.steps.last().copied().unwrap_or(0);
         let stop = Stop { rule, not_before, give_up: true, ..Stop::default() };
@@ -71,17 +71,17 @@ impl Curve {
     }
 }
 
-/// The curves on which the band and the numbers of reports in a row were chosen.
+/// The curves on which the band and the required numbers of consecutive reports were chosen.
 fn curves() -> Vec<Curve> {
     read(include_str!("../curves/real.jsonl"))
 }
 
-/// Those of other models on other data, on which no parameter was chosen.
+/// Curves of other models on other data, on which no parameter was chosen.
 fn fresh() -> Vec<Curve> {
     read(include_str!("../curves/fresh.jsonl"))
 }
 
-/// Those with plateaus, mostly at constant rates: one set to choose parameters, and one to measure.
+/// Curves with plateaus, mostly at constant rates: one set to choose parameters, and one to measure.
 fn plateaus() -> [Vec<Curve>; 2] {
     let (chosen, measured) =
         read(include_str!("../curves/plateaus.jsonl")).into_iter().partition(|curve| curve.data == "choose");
@@ -108,11 +108,12 @@ fn the_curves_are_of_many_kinds() {
     assert!(diverged >= 10 && stepped >= 10, "{diverged} diverged, {stepped} with steps");
 }
 
-/// Returns the share of last metrics within the band: of all, by half of the families, and by how much of the curve was seen.
+/// Returns the fraction of last metrics within the band: over all curves, by half of the families, and by the
+/// observed part of the curve.
 fn held(curves: &[Curve]) -> (f64, [f64; 2], [f64; 3]) {
     let families: Vec<&String> =
         curves.iter().map(|curve| &curve.family).collect::<BTreeSet<_>>().into_iter().collect();
-    // By half of the families, and by how much of the curve was seen.
+    // Results by half of the families, and by the observed part of the curve.
     let mut held = [[(0, 0); 3]; 2];
     for curve in curves.iter().filter(|curve| curve.is_whole()) {
         let half = families.iter().position(|family| **family == curve.family).expect("its family") % 2;
@@ -153,7 +154,8 @@ fn nine_metrics_of_ten_are_within_the_band() {
     }
 }
 
-/// Returns how many stop by the rule `best`, how many of these are wrong, and the part of the time that is saved.
+/// Returns the number of stops by the rule `best`, the number of wrong ones, and the fraction of the time
+/// that is saved.
 #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
 fn stopped(curves: &[Curve]) -> (usize, usize, f64) {
     let (mut stops, mut wrong, mut saved, mut time) = (0, 0, 0.0, 0.0);
@@ -185,13 +187,13 @@ fn few_stops_are_wrong_and_much_is_saved() {
     assert!(stops >= 100 && share(wrong, stops) <= 0.05 && saved >= 0.2);
 }
 
-/// Returns how many targets are given up, and how many of these would have been reached.
+/// Returns the number of abandoned targets, and the number of these that would have been reached.
 fn given_up(curves: &[Curve]) -> (usize, usize) {
     let (mut given_up, mut wrong, mut out_of_reach, mut found) = (0, 0, 0, 0);
     for curve in curves.iter().filter(|curve| curve.is_whole()) {
         let last = curve.values[curve.values.len() - 1];
         let (first, way) = (curve.values[0], last - curve.values[0]);
-        // From targets that are reached soon to unreachable ones.
+        // The targets range from ones that are reached soon to unreachable ones.
         for part in [0.8, 0.95, 1.05, 1.2] {
             let target = first + way * part;
             let reached = |values: &[f64]| values.iter().any(|&value| !curve.is_better(target, value));
@@ -204,7 +206,7 @@ fn given_up(curves: &[Curve]) -> (usize, usize) {
                 continue;
             }
             given_up += 1;
-            // It gave up a target that the last epoch would have reached.
+            // It abandoned a target that the last epoch would have reached.
             wrong += usize::from(!curve.is_better(target, last));
             found += usize::from(!reached(&curve.values));
         }
@@ -253,7 +255,7 @@ fn curves_with_plateaus_are_foretold_and_stopped_as_well() {
     }
 }
 
-/// The curves of a made-up sweep: a loss that falls as a power of the epoch, with noise.
+/// The curves of an invented sweep: losses that fall as a power of the epoch, with noise.
 fn sweep(seed: u64) -> Vec<Vec<CurvePoint>> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut from = |low: f64, high: f64| low + (high - low) * random.random::<f64>();
@@ -273,7 +275,8 @@ fn lowest(curve: &[CurvePoint]) -> f64 {
     curve.iter().map(|report| report.value).fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the epochs that each job of a sweep trains where all go on together, an epoch at a time, and some stop.
+/// Returns the epochs that each job of a sweep trains if all continue together, one epoch at a time, and some
+/// stop.
 fn trained(curves: &[Vec<CurvePoint>], stops: impl Fn(usize, &[&[CurvePoint]]) -> bool) -> Vec<usize> {
     let mut done = vec![0; curves.len()];
     let mut open: Vec<usize> = (0..curves.len()).collect();
@@ -290,7 +293,8 @@ fn trained(curves: &[Vec<CurvePoint>], stops: impl Fn(usize, &[&[CurvePoint]]) -
 
 #[test]
 fn halving_and_the_rule_best_on_the_same_sweeps() {
-    // By rule: the part of all epochs that is trained, and by how much the best that was found is worse than the best.
+    // By rule: the fraction of all epochs that is trained, and by how much the best value found is worse than
+    // the overall best.
     let (mut parts, mut losses) = ([0.0; 2], [0.0; 2]);
     for seed in 0..20 {
         let curves = sweep(seed);

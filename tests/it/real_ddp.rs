@@ -59,7 +59,8 @@ fn a_training_that_was_stopped_ends_as_one_process_would() {
     assert!((together / alone - 1.0).abs() < 1e-5, "weights {together}, by one process {alone}");
 }
 
-/// The rest of an epoch goes to other ranks twice: every sample is taken once, and the weights are those of one process.
+/// The rest of an epoch is moved to other ranks twice. Every sample is used once, and the weights equal those
+/// of one process.
 #[test]
 fn an_epoch_that_three_sets_of_ranks_share_takes_every_sample_once() {
     let Some(python) = python::with_torch() else { return };
@@ -125,8 +126,8 @@ fn epochs(user: &TestUser<'_>) -> Vec<Vec<Value>> {
     reports
 }
 
-/// Checks that every rank reported every epoch once, with its part of the samples and the same loss; and that the
-/// time of the faster ranks leaves out their waiting for the slower one.
+/// Checks that every rank reported every epoch once, with its part of the samples and the same loss; and that
+/// the times of the faster ranks exclude their waits for the slower one.
 fn check_reports(user: &TestUser<'_>, plan: &Value) {
     let reports = epochs(user);
     for (rank, lines) in ranks(plan).iter().zip(&reports) {
@@ -167,7 +168,7 @@ fn check_surroundings(user: &TestUser<'_>, run: &str, done: usize) {
     assert_eq!(saw.lines().collect::<Vec<_>>(), expected);
 }
 
-/// Returns what the example prints when one process does all of it.
+/// Returns the output of the example if one process does all of the work.
 fn train_alone(user: &TestUser<'_>, python: &str) -> String {
     let mut alone = user.program(python);
     alone.args(arguments()).args(["--global-batch", "60", "--epochs", &EPOCHS.to_string()]);
@@ -177,7 +178,7 @@ fn train_alone(user: &TestUser<'_>, python: &str) -> String {
     done.stdout
 }
 
-/// Returns the number that stands for all weights at the end.
+/// Returns the checksum of all weights at the end.
 fn weights(output: &str) -> f64 {
     let text = output.lines().find_map(|line| line.strip_prefix("weights ")).expect("the weights");
     text.parse().expect("a number")

@@ -9,7 +9,7 @@ use crate::python;
 use crate::real_cluster::{STEADY, repository, start};
 use crate::real_user::{Done, TestUser};
 
-/// Two nodes, two GPU types.
+/// Two nodes with two GPU types.
 const NODES: &str = "partition gpu default default_time=30\n\
     v1 cpus=4 memory=8000 gpus=v100:2\nt1 cpus=4 memory=8000 gpus=t4:2\n";
 
@@ -73,7 +73,7 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
 
     let best = f64::from(SAMPLES) / limit();
     let (equal, found) = (epoch_time(lines, 0), epoch_time(lines, version));
-    // For people: cargo test -- --nocapture.
+    // For people who run cargo test -- --nocapture.
     println!(
         "{}epoch: {equal:.3} s in equal shares, {found:.3} s in those learnt, {best:.3} s at the limit",
         told()
@@ -87,7 +87,7 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
     check_speeds(&user);
 }
 
-/// Returns what the ranks of each run reported, by rank, in the order of the runs.
+/// Returns the reports of the ranks of each run, by rank, in the order of the runs.
 fn runs(user: &TestUser<'_>) -> Vec<Vec<Vec<Value>>> {
     let entries = fs::read_dir(user.folder.join("state/runs")).expect("runs");
     let reports = entries.map(|entry| entry.expect("an entry").path().join("report/ddp"));

@@ -1,4 +1,4 @@
-//! `hsched doctor` and `hsched init` at a real Slurm.
+//! `hsched doctor` and `hsched init` on a real Slurm.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ fn doctor_finds_the_cluster_and_init_begins_with_it() {
 #[test]
 fn a_bundle_of_a_real_slurm_shows_the_same_cluster_without_names() {
     let Some(user) = user("bundle", "") else { return };
-    // Held, so that it takes no GPU from other tests on this cluster.
+    // The job is held, so that it takes no GPU from other tests on this cluster.
     let held =
         ["--parsable", "--hold", "-J", "thesis", "-o", "/dev/null", "--gres=gpu:v100:1", "--wrap", "true"];
     let id = user.ask("sbatch", &held).trim().to_owned();
@@ -42,7 +42,7 @@ fn a_bundle_of_a_real_slurm_shows_the_same_cluster_without_names() {
         "{made:#}"
     );
     for call in made["calls"].as_array().expect("calls") {
-        // Without accounting, these have no results.
+        // Without accounting, these checks have no results.
         let of_accounting = ["associations", "limits", "qos", "shares", "sacct", "history"]
             .iter()
             .any(|name| call["name"] == *name);

@@ -31,7 +31,7 @@ fn a_rank_that_fails_ends_all_ranks_with_its_status() {
     let Some(user) = user("crash", "mech") else { return };
     let command = "echo up; [ $RANK != 3 ] || exit 9; sleep infinity".into();
     check_crash(&user, "status", &command, "9:0", "hsched: rank 3 on a1 failed first, with status 9");
-    // The shell that waits for the command turns the signal into a status, as shells do.
+    // The shell that waits for the command converts the signal to a status.
     let command = "echo up; [ $RANK != 1 ] || kill -SEGV $$; sleep infinity".into();
     check_crash(&user, "signal", &command, "139:0", "hsched: rank 1 on b1 failed first, with status 139");
     let command = json!(["/no/such/program"]);
@@ -68,7 +68,7 @@ fn what_sbatch_refuses_is_told_and_recorded() {
     assert!(done.stderr.contains("did you mean \"mech\"?"), "{}", done.stderr);
 }
 
-/// Returns the Slurm jobs of a name, ended ones too.
+/// Returns the Slurm jobs of a name, including ended ones.
 fn jobs_named(user: &TestUser<'_>, name: &str) -> Vec<String> {
     let text = user.ask("squeue", &["-h", "-t", "all", "-n", name, "-o", "%i %T"]);
     text.lines().map(str::to_owned).collect()
@@ -118,8 +118,8 @@ fn a_silent_controller_is_told_and_nothing_is_lost() {
     signal(&controller, Signal::SIGCONT);
     let heard = wait_within(Duration::from_secs(2), || (jobs_named(&user, "before").len() > 1).then_some(()));
     let again: Done = user.hsched(&["submit", "plan.json", "-j", "before", "--run-id", "fourth"]);
-    // Never twice: refused if the request arrived, unless the job has already ended, and as long as the outcome is
-    // unknown.
+    // The job is never submitted twice: it is refused while the outcome is unknown and, unless it has ended,
+    // if the request arrived.
     if heard.is_some() {
         assert!(
             again.code == Some(1) || jobs_named(&user, "before").len() == 3,

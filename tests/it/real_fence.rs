@@ -1,4 +1,5 @@
-//! A node that Slurm lost while its processes live on: the next submission ends them, and each epoch is trained once.
+//! Slurm has lost a node whose processes are still alive: the next submission ends them, and each epoch is
+//! trained once.
 
 use std::fs;
 
@@ -13,8 +14,8 @@ const NODES: &str = "v[1-2] cpus=4 memory=8000 gpus=v100:1\npartition main defau
 
 const EPOCHS: usize = 120;
 
-/// Trains, and resumes from its saved state. It does not use hsched; the lost one never ends by itself, so that the
-/// load of the machine does not affect the result.
+/// Trains, and resumes from its saved state. It does not use hsched. The lost training never ends by itself,
+/// so that the load of the machine does not affect the result.
 const TRAIN: &str = r#"
 import os, sys, time
 path = "saved/epochs"
@@ -75,7 +76,8 @@ fn ranks_that_outlive_their_slurmd_end_when_the_next_submission_begins() {
         (status["jobs"][0]["state"] == "completed").then_some(())
     });
     let trained = trained(&user);
-    // Each once: the lost ranks trained no epoch after the first one of the next submission.
+    // Each epoch was trained once: the lost ranks trained no epoch after the first one of the next
+    // submission.
     assert_eq!(trained.iter().map(|entry| entry.0).collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>());
     let mut processes: Vec<i32> = trained.iter().map(|trained| trained.1).collect();
     processes.dedup();

@@ -36,7 +36,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     let run = fs::read_dir(user.folder.join("state/runs")).expect("runs").next().expect("one").expect("one");
     let modes = ["", "report", "report/owner"].map(|folder| mode(&run.path().join(folder)));
     assert_eq!(modes, [0o700; 3]);
-    // The user's own files are created as everywhere.
+    // The user's own files have the usual permissions.
     fs::create_dir(user.folder.join("own")).expect("a folder");
     assert_eq!(mode(&user.folder.join("checkpoints/owner")), mode(&user.folder.join("own")));
     user.running(&id);

@@ -9,7 +9,7 @@ use crate::real_cluster::repository;
 use crate::real_ranks::check_devices;
 use crate::real_user::{TestUser, check_ranks, field, user};
 
-/// The nodes of the default partition as `real.nodes` has them: GPUs by type.
+/// The nodes of the default partition as in `real.nodes`: GPUs by type.
 const NODES: [(&str, &[(&str, u64)]); 5] = [
     ("m1", &[("v100", 2), ("t4", 2)]),
     ("p1", &[("p100", 4)]),
@@ -43,7 +43,7 @@ fn three_jobs_run_as_planned() {
     check_tags(&user, &ids);
     // Only these three jobs are in this partition, so that the used GPUs are theirs.
     check_inventory(&user, |node, gpu_type| used_as_scontrol_shows(&user, node, gpu_type));
-    // In a new plan, the three would release their GPUs.
+    // In a new plan, the three jobs would release their GPUs.
     let again = user.plan(&["jobs.yaml"]);
     assert_eq!(again["nodes"], plan["nodes"], "{:#}", again["notes"]);
 
@@ -102,7 +102,7 @@ fn check_inventory(user: &TestUser<'_>, used: impl Fn(&str, &str) -> u64) {
     }
 }
 
-/// Returns the number of GPUs in use as `scontrol -d show node` has it: `gpu:v100:2(IDX:0-1),…`.
+/// Returns the number of GPUs in use in the format of `scontrol -d show node`: `gpu:v100:2(IDX:0-1),…`.
 fn used_as_scontrol_shows(user: &TestUser<'_>, node: &str, gpu_type: &str) -> u64 {
     let text = user.ask("scontrol", &["-d", "-o", "show", "node", node]);
     let used = field(&text, "GresUsed").expect("the field");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::{Cluster, STEADY, started, try_start};
 use crate::real_user::{TestUser, job, wait_for};
 
-/// Each test has nodes of its own.
+/// Each test has its own nodes.
 const NODES: &str = "partition slow default default_time=10\npartition unfit default_time=10\n\
     partition stop default_time=10\n\
     v[1-3] cpus=4 memory=8000 gpus=v100:1 partitions=slow\n\
@@ -26,7 +26,7 @@ static CLUSTER: LazyLock<Result<Cluster, String>> = LazyLock::new(|| {
     try_start(&nodes, STEADY)
 });
 
-/// Returns a user of the nodes of one test; `None` where there is no Slurm.
+/// Returns a user of the nodes of one test; `None` if there is no Slurm.
 fn user(partition: &'static str) -> Option<TestUser<'static>> {
     started(&CLUSTER).map(|cluster| TestUser::new(cluster, partition, partition))
 }
@@ -87,7 +87,8 @@ fn a_node_that_is_slowed_is_named_and_avoided() {
         assert_eq!((slow.as_array().map(Vec::len), &slow[0]["node"]), (Some(1), &json!("v2")), "{slow}");
         assert!((slow[0]["slower"].as_f64().expect("a number") - 0.25).abs() < 1e-9, "{slow}");
     }
-    // Three jobs at once: one of those that avoid it has to wait, and the one that does not takes it.
+    // Of three jobs at once, one of those that avoid the node has to wait, and the one that does not avoid it
+    // uses it.
     add(&user, &[new("b1", true), new("b2", true), new("b3", true), new("c1", false)]);
     let _ = watch(&user);
     let status = json_of(&user, "status");

@@ -1,5 +1,5 @@
-//! `hsched submit SCRIPT --pieces` on a real Slurm: a script that does not use hsched trains to its end exactly once,
-//! whatever interrupts it.
+//! `hsched submit SCRIPT --pieces` on a real Slurm: a script that does not use hsched trains to its end
+//! exactly once, despite all interruptions.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ while step < 100:
 const SCRIPT: &str = "#!/bin/bash\n#SBATCH --gres=gpu:v100:1\n#SBATCH --output=out-%j\n\
     echo $PPID >shell\npython3 train.py || exit\necho $SLURM_JOB_ID >>ends\n";
 
-/// The longest wait for a piece: its limit is a minute.
+/// Maximum wait for a piece, whose limit is a minute.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Returns the observed starts: job, step and process.
@@ -73,6 +73,7 @@ fn a_script_that_saves_ends_once_through_three_limits_and_two_kills() {
     let folder = std::fs::read_dir(user.folder.join("state/pieces")).expect("a folder").next().expect("one");
     let ends = std::fs::read_to_string(folder.expect("an entry").path().join("report/ends")).expect("ends");
     let cut = ends.lines().filter(|line| line.ends_with(" 85 saved")).count();
-    // One of them is the piece whose training was killed; the one that was killed as a whole has recorded nothing.
+    // One of the records is that of the piece whose training was killed; the piece that was killed as a whole
+    // has recorded nothing.
     assert!(cut > 3 && cut + 2 == starts.len(), "{ends}{starts:?}");
 }

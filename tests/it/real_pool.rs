@@ -1,4 +1,4 @@
-//! A pool of allocations on a real Slurm: each run is executed once, whatever happens to an allocation.
+//! A pool of allocations on a real Slurm: each run is executed once, even if allocations fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,16 +29,16 @@ struct Pool<'a> {
     /// The state directory.
     state: PathBuf,
     allocations: usize,
-    /// When each Slurm job was first observed running, and again after each requeue.
+    /// The times at which each Slurm job was first observed running, initially and after each requeue.
     began: RefCell<BTreeMap<String, Vec<f64>>>,
-    /// Those that have started and have not been observed pending since.
+    /// Slurm jobs that have started and have not been observed pending since.
     running: RefCell<BTreeSet<String>>,
 }
 
 /// An event of a Slurm job: its number and time.
 type Cut = (String, f64);
 
-/// How long a script may take to record its end, in seconds.
+/// Time that a script may take to record its end, in seconds.
 const TO_LEAVE_WORD: f64 = 1.0;
 
 /// Maximum wait of a run while a slot is free, in seconds.
@@ -70,7 +70,7 @@ impl<'a> Pool<'a> {
         Self { user, runs, state, allocations, began: RefCell::default(), running: RefCell::default() }
     }
 
-    /// Returns the lines of a run's log: whether it began or ended, in which Slurm job, and when.
+    /// Returns the lines of a run's log: its start or end, with the Slurm job and the time.
     fn log(&self, run: u32) -> Vec<(String, String, f64)> {
         let text = fs::read_to_string(self.user.folder.join(format!("log.{run}"))).unwrap_or_default();
         let line = |line: &str| {
@@ -85,7 +85,7 @@ impl<'a> Pool<'a> {
         (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
     }
 
-    /// Returns how often a run was asked to save before it had ended, from the records of its scripts.
+    /// Returns how many times a run was asked to save before it had ended, from the records of its scripts.
     fn interruptions(&self, run: u32) -> usize {
         let runs = self.state.join("runs");
         let ends = |folder: fs::DirEntry| {
@@ -135,7 +135,7 @@ impl<'a> Pool<'a> {
         let queue: BTreeMap<String, (String, String)> = text.lines().filter_map(job).collect();
         let mut running = self.running.borrow_mut();
         for (id, (state, _)) in &queue {
-            // Before its end it is SIGNALING for a moment.
+            // Before its end, a job is SIGNALING for a moment.
             if state == "PENDING" {
                 running.remove(id);
             } else if state == "RUNNING" && running.insert(id.clone()) {
@@ -146,11 +146,11 @@ impl<'a> Pool<'a> {
         queue
     }
 
-    /// Returns the longest time for which a slot was free while runs waited, when it began and in which Slurm job, with the number of slots
-    /// that were filled: the k-th slot that
-    /// becomes free in a Slurm job is that of its k-th start. `slots` and `life` are those of each Slurm job. The time
-    /// after the start of the last run does not count, nor does the time in which a Slurm job takes no more runs
-    /// because it is about to end.
+    /// Returns the longest time for which a slot was free while runs waited, with its begin and its Slurm
+    /// job, with the number of slots that were filled: the k-th slot that becomes free in a Slurm job is that
+    /// of its k-th start. `slots` and `life` are those of each Slurm job. The time after the start of the
+    /// last run does not count, nor does the time in which a Slurm job takes no more runs because it is about
+    /// to end.
     fn longest_wait(&self, slots: usize, life: f64, cuts: &[Cut]) -> (f64, Cut, usize) {
         let logs: Vec<_> = (1..=self.runs).map(|run| self.log(run)).collect();
         let first = |log: &Vec<(String, String, f64)>| log.first().map(|(.., at)| *at);
@@ -281,7 +281,7 @@ fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
     wait("the last run", 1000);
     pool.wait_for_end(Duration::from_secs(300));
     pool.check(&[killed.1, lost.1]);
-    // An allocation takes no more runs 36 s before its end, of which Slurm says the minute.
+    // An allocation takes no more runs from 36 s before its end, which Slurm reports in whole minutes.
     let (longest, (job, since), filled) = pool.longest_wait(8, 180.0 - 36.0, &[killed.clone(), lost.clone()]);
     let line = format!(
         "{filled} starts; a slot was free for {longest:.1} s at most while runs waited: of Slurm job {job}, from {:.1} s after the leader of \

@@ -56,7 +56,7 @@ fn is_near(found: f64, truth: f64, error: f64) -> bool {
     (found / truth - 1.0).abs() <= error
 }
 
-/// Checks that nothing is left: no job that hsched follows, no checkpoint, no run.
+/// Checks that nothing is left: no followed job, no checkpoint, no run.
 fn check_traces(user: &TestUser<'_>) {
     assert!(!user.folder.join("mine").exists(), "the job's own checkpoints");
     assert_eq!(fs::read_dir(user.folder.join("state/runs")).expect("runs").count(), 0);

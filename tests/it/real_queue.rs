@@ -12,7 +12,7 @@ use crate::real_user::{Done, TestUser, wait_for};
 const NODES: &str =
     "partition gpu default max_time=infinite default_time=60\nv1 cpus=16 memory=8000 gpus=v100:4\n";
 
-/// Holds two GPUs until the file is there.
+/// Holds two GPUs until the file exists.
 fn other(user: &TestUser<'_>, file: &str) -> String {
     let wait = format!("while [[ ! -e {file} ]]; do sleep 0.1; done");
     let wrap = format!("--wrap=bash -c '{wait}'");
@@ -44,7 +44,7 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     let others = [other(&user, "first"), other(&user, "second")];
     let running = || user.ask("squeue", &["-h", "-t", "R", "-o", "%i"]).lines().count() == 2;
     wait_for("the others", || running().then_some(()));
-    // Eight hours on one GPU, as far as known.
+    // The job is expected to take eight hours on one GPU.
     let job = json!({
         "name": "train", "samples_per_epoch": 28800, "epochs": 1, "global_batch": 120, "model_size": 0,
         "throughput": {"v100": 1}, "max_gpus": 4, "retries": 0,
@@ -55,12 +55,12 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     let asks = || {
         user.ask("squeue", &["-h", "-n", "train", "-o", "%T %b %l"]).trim().replace("gres/gpu", "gres:gpu")
     };
-    // All four are free within the hour.
+    // All four GPUs are free within the hour.
     let done = user.hsched(&["watch", "--queue", "--once"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert_eq!(asks(), "PENDING gres:gpu:v100:4 2:30:00", "{}{}", done.stdout, done.stderr);
     let id = user.ask("squeue", &["-h", "-n", "train", "-o", "%i"]);
-    // Two of them are not, after all.
+    // Two of the GPUs are not free after all.
     user.ask("scontrol", &["update", &format!("JobId={}", others[1]), "TimeLimit=2000"]);
     user.write("first", "");
     wait_for("two free GPUs", || {
@@ -81,7 +81,7 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     assert_eq!(asks(), "PENDING gres:gpu:v100:4 2:30:00");
     let killed = user.hsched_with(&[("PATH", &path)], &["watch", "--queue", "--once"]);
     assert_eq!(killed.code, None, "{}{}", killed.stdout, killed.stderr);
-    // Slurm has received it and starts the job; the state still contains only the intent.
+    // Slurm has received the request and starts the job; the state still contains only the intent.
     wait_for("its end", || asks().is_empty().then_some(()));
     let mut trained: Vec<String> = user.read("trained").lines().map(str::to_owned).collect();
     trained.sort();

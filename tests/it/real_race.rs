@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::{STEADY, start};
 use crate::real_user::{TestUser, wait_for};
 
-/// Room for all requests at once.
+/// Nodes with room for all requests at once.
 const NODES: &str = "partition gpu default default_time=30\n\
     v[1-3] cpus=16 memory=8000 gpus=v100:4\nt[1-3] cpus=16 memory=8000 gpus=t4:4\n";
 
@@ -36,7 +36,7 @@ fn requests_that_start_at_once_train_once() {
     assert_eq!(ids.len(), 9, "{queued}");
     user.ask("scontrol", &["release", &ids.join(",")]);
     wait_for("an empty queue", || user.ask("squeue", &["-h"]).trim().is_empty().then_some(()));
-    // Each job trained once, in whichever of its requests.
+    // Each job trained once, in any one of its requests.
     let trained = user.read("trained");
     let mut trained: Vec<&str> = trained.lines().collect();
     trained.sort_unstable();

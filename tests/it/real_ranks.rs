@@ -65,7 +65,7 @@ fn probe(name: &str, gpus: u32) -> Value {
     job
 }
 
-/// Returns the nodes that the ranks were on, in their order.
+/// Returns the nodes on which the ranks ran, in the order of the ranks.
 fn nodes(probes: &[BTreeMap<String, String>]) -> Vec<&str> {
     probes.iter().map(|probe| probe["SLURMD_NODENAME"].as_str()).collect()
 }
@@ -81,7 +81,7 @@ fn two_nodes_of_a_component_follow_each_other_whatever_the_users_variables_say()
     let probes = user.probes("probe");
     check_ranks(&plan["jobs"][0], &probes);
     check_devices(&probes);
-    // Without --pin, it may be on other nodes of the same kind.
+    // Without --pin, the job may be on other nodes of the same kind.
     let nodes = nodes(&probes);
     assert!(nodes[0] == nodes[1] && nodes[1] < nodes[2] && nodes[2] == nodes[3], "{nodes:?}");
 }
@@ -100,7 +100,7 @@ fn pinned_ranks_are_on_their_nodes_in_the_order_of_the_plan() {
 fn on_a_mixed_node_each_rank_has_a_device_of_its_type() {
     let Some(user) = user("mixed", "mech") else { return };
     let mut job = probe("mixed", 3);
-    // The T4 is the faster one here: ranks 0 and 1 are on the last devices of the node.
+    // Here, the T4 is the faster type, so ranks 0 and 1 are on the last devices of the node.
     job["throughput"] = json!({"v100": 100, "t4": 300});
     job["cpus_per_gpu"] = 2.into();
     job["max_batch"] = json!({"t4": 32});
@@ -124,7 +124,7 @@ fn on_a_mixed_node_each_rank_has_a_device_of_its_type() {
 #[test]
 fn a_mixed_node_may_follow_nodes_of_one_type() {
     let Some(user) = user("follows", "mech") else { return };
-    // What the first component excludes, the second inherits unless it says otherwise.
+    // The second component inherits the exclusions of the first one unless it sets its own.
     let plan = user.plan_over(&["b1 {v100: 3}", "m2 {v100: 2, t4: 1}"], &[probe("follows", 6)]);
     assert_eq!(plan["jobs"][0]["ranks"][0]["node"], "b1");
     let probes = check_run(&user, &plan, &[]);

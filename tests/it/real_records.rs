@@ -18,7 +18,7 @@ use crate::real_user::{TestUser, wait_for};
 const NODES: &str = "partition gpu default default_time=30\n\
     e1 cpus=4 memory=8000 gpus=v100:2\ne2 cpus=4 memory=8000 gpus=t4:2\n";
 
-/// A rank on each of two nodes, which records its process id.
+/// One rank on each of two nodes, which records its process id.
 const RANKS: &str = "#SBATCH -w e1\n#SBATCH hetjob\n#SBATCH -w e2\n\
     srun --het-group=0,1 bash -c 'echo $$ >part.$SLURM_PROCID; mv part.$SLURM_PROCID $SLURM_JOB_NAME.$SLURM_PROCID; \
     exec sleep 600' & ranks=$!\ntrap 'kill $ranks; exit 85' USR1\nwait\n";
@@ -115,7 +115,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     bench.check_end(stopped, 2, &SlurmState::Failed, Some(85));
     let cancelled = bench.submit("cancelled", &[], RANKS);
     bench.ranks("cancelled");
-    // Like another user's job with the id of an old job of ours.
+    // This is like another user's job with the id of an old job of ours.
     assert_eq!(
         (bench.stop("other", cancelled), bench.cancel("other", cancelled)),
         (Reply::Done, Reply::Done)

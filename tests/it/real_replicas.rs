@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::repository;
 use crate::real_user::{Done, TestUser, job, user, wait_within};
 
-/// The longest wait for an epoch: several ranks import torch at once.
+/// Maximum wait for an epoch; several ranks import torch at once.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Returns the Python with the newest torch that `tests/frameworks` installs; `None`, with a message, if there is none.

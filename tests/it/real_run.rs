@@ -52,7 +52,7 @@ fn job(name: &str, epochs: u32, more: &str) -> String {
     )
 }
 
-/// What there is of an allocation.
+/// The files and the Slurm job of an allocation.
 pub struct Together<'a> {
     pub user: TestUser<'a>,
     /// The state directory.
@@ -65,7 +65,7 @@ impl<'a> Together<'a> {
         Self::submit_with(user, jobs, time, &[])
     }
 
-    /// The same with more words for the command.
+    /// Submits jobs like [`Self::submit`], with more words for the command.
     fn submit_with(user: TestUser<'a>, jobs: &str, time: &str, more: &[&str]) -> Self {
         user.write("jobs.yaml", jobs);
         let words = ["--together", "jobs.yaml", "--gpus", "v100:2,t4:2", "--nodes", "2", "--time", time];
@@ -201,7 +201,7 @@ fn in_a_job_of_one_node_the_environment_is_answer_enough() {
 
 const FOUR: [&str; 4] = ["one", "two", "three", "wide"];
 
-/// More than they can do before Slurm notices a loss.
+/// More epochs than the jobs can do before Slurm notices a loss.
 const EPOCHS: u32 = 60;
 
 /// Four jobs for both nodes: one on each node with its V100, one on a T4, and one that spans both. The file `pace`
@@ -234,7 +234,7 @@ impl<'a> Together<'a> {
         self.user.write("pace", "0.05");
     }
 
-    /// Returns how the runs of a job have ended, and how often it has failed.
+    /// Returns the ends of a job's runs, and the number of failures.
     fn ends(&self, name: &str) -> (Vec<String>, u64) {
         let status: Value =
             serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
@@ -259,15 +259,16 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// Returns what Slurm shows of the allocation; another test may have a job on the same cluster.
+    /// Returns the allocation as Slurm shows it; another test may have a job on the same cluster.
     fn in_queue(&self, format: &str) -> String {
         self.user.ask("squeue", &["--noheader", "--name=hsched-run", &format!("--format={format}")])
     }
 
     /// Makes an allocation that Slurm has requeued start soon: Slurm would hold it back for two minutes.
     ///
-    /// A late end of its first script must not be taken for that of its next one, so `first_node` must have told the controller.
-    /// And a node does not start a job in the second in which it was told to end it, since it compares whole seconds.
+    /// A late end of its first script must not be mistaken for that of its next one, so `first_node` must
+    /// have reported it to the controller. A node also does not start a job in the second in which it was
+    /// told to end it, because it compares whole seconds.
     fn hasten(&self, cluster: &Cluster, first_node: &str) {
         let told = || cluster.log_of_node(first_node).contains(".batch] done with").then_some(());
         wait_for("the first script has ended", told);
@@ -298,8 +299,8 @@ fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
     assert!(run.ends("two").0.len() > 1, "it lost its node: {}", run.log());
 }
 
-/// If the allocation survives the loss of its node, jobs on the other node continue undisturbed; the others resume
-/// there, too, or wait for another allocation.
+/// If the allocation survives the loss of its node, jobs on the other node continue undisturbed; the others
+/// also resume there or wait for another allocation.
 #[test]
 #[ignore = "takes two minutes: tests/long runs it"]
 fn an_allocation_that_keeps_its_other_nodes_goes_on_without_the_lost_one() {

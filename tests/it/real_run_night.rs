@@ -81,14 +81,14 @@ impl Journal {
             .collect()
     }
 
-    /// Returns the jobs that went from slow GPUs to fast ones because they were asked to.
+    /// Returns the jobs that were moved from slow GPUs to fast ones.
     fn moved(&self) -> Vec<String> {
         let is_up = |pair: &[&str]| pair[0].contains("t4") && !pair[1].contains("t4");
         let stopped = self.of("action", "stop").filter_map(|line| line["job"].as_str());
         stopped.filter(|job| self.gpus(job).windows(2).any(is_up)).map(str::to_owned).collect()
     }
 
-    /// Returns how often each epoch of a job was reported.
+    /// Returns how many times each epoch of a job was reported.
     fn epochs(&self, job: &str) -> BTreeMap<u64, u32> {
         let mut counts = BTreeMap::new();
         for line in self.of("event", "epoch").filter(|line| line["job"] == job) {
@@ -127,7 +127,7 @@ impl Journal {
     }
 }
 
-/// When each job ended, in seconds since the first was added.
+/// The end of each job, in seconds since the first one was added.
 type Ends = BTreeMap<String, f64>;
 
 /// Repeats the events in the simulated world: the same jobs are added and cancelled at the times in a journal, and
@@ -148,7 +148,7 @@ fn simulated(journal: &Journal) -> Ends {
     let cancelled = since(cancelled.expect("a wish"));
     orders.push((cancelled, Event::CancelAsked { job: name("gone") }));
     let end = End::Failed { exit: 3, signal: 0 };
-    // Whichever of its submissions starts an epoch.
+    // Any of its submissions may start an epoch.
     let fails = |submission| Incident::Failure { job: name("bad"), submission, epoch: 1, end: end.clone() };
     let mut incidents: Vec<Incident> = (1..10).map(fails).collect();
     for (from, to) in journal.gaps() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::real_user::{TestUser, user, wait_for};
 
-/// Prints where it runs, waits for a file, and ends with the status in it.
+/// Prints its node and directory, waits for a file, and exits with the status in it.
 const SCRIPT: &str = "#!/bin/bash\n#SBATCH --gres=gpu:v100:1\n#SBATCH --time=5\n#SBATCH -o out-%x-%j.txt\n\
     #SBATCH --comment='for \"ann\"'\necho \"$SLURM_JOB_NAME in $PWD\"\n\
     until [ -e go ]; do sleep 0.1; done\nexit $(cat go)\n";
@@ -35,7 +35,7 @@ fn a_script_is_followed_to_its_end() {
         "{}",
         again.stderr
     );
-    // Another one by another name, which fails, and tasks of which one does.
+    // Another script with another name, which fails, and an array of tasks, one of which fails.
     user.write("fails.sh", "#!/bin/bash\nexit 85\n");
     user.write("tasks.sh", "#!/bin/bash\n#SBATCH --array=1-3 -o t_%a_%A\necho $SLURM_ARRAY_TASK_ID\n[ $SLURM_ARRAY_TASK_ID != 2 ]\n");
     for arguments in [&["submit", "fails.sh", "--", "-J", "a b"][..], &["submit", "tasks.sh"]] {

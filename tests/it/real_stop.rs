@@ -26,7 +26,7 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
         std::fs::create_dir(user.folder.join(folder)).expect("a folder");
     }
     let (mut limit, mut saver) = (job("limit", 2, SAVER), job("saver", 3, SAVER));
-    // A minute, of which the last half is for saving; Slurm looks every half minute only.
+    // The limit is a minute, of which the last half is for saving; Slurm checks only every half minute.
     limit["time"] = "60s".into();
     limit["checkpoint"]["grace"] = "40s".into();
     saver["samples_per_epoch"] = 60_000.into();
@@ -48,10 +48,11 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     assert_eq!(count(&user, "stopped", "saver"), 3);
     let parts = user.field(&ids["limit"], "JobState").len();
     assert_eq!(user.ended(&ids["limit"]), stopped(parts), "{}", user.read("limit.out"));
-    // Slurm may send the signal a whole minute early, before the ranks have started; they then do not start.
+    // Slurm may send the signal a whole minute early, before the ranks have started; the ranks then do not
+    // start.
     assert_eq!(count(&user, "stopped", "limit"), count(&user, "up", "limit"));
     assert!(user.read("limit.out").contains("hsched: stop requested"), "{}", user.read("limit.out"));
-    // It reports that it saved, but wrote no checkpoint.
+    // The rank reports that it saved, but wrote no checkpoint.
     let said = "hsched: interrupted after epoch 0 of 1: it finished no epoch and wrote no checkpoint";
     assert!(user.read("saver.out").contains(said), "{}", user.read("saver.out"));
 }
@@ -79,7 +80,7 @@ fn stop_and_go_on(user: &TestUser<'_>, first: &str) {
     let status = user.hsched(&["status", "training", "--format", "json"]);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
     let job = &status["jobs"][0];
-    // Slurm has not been asked since: the reports on disk show the progress.
+    // Slurm has not been called since then, so the progress is from the reports on disk.
     assert_eq!((&job["state"], &job["epochs_done"]), (&json!("running"), &json!(22)), "{job}");
     assert_eq!([&job["runs"][0]["epochs_done"], &job["runs"][1]["epochs_done"]], [done, 22 - done], "{job}");
     assert_eq!(job["runs"][0]["end"], "saved a checkpoint", "{job}");

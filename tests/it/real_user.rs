@@ -16,7 +16,7 @@ pub struct TestUser<'a> {
     cluster: &'a Cluster,
     /// The current directory of all programs, and the jobs' work directory.
     pub folder: PathBuf,
-    /// The partition that its jobs go to; the cluster's default when empty.
+    /// The partition of its jobs; the cluster's default if empty.
     partition: &'static str,
 }
 
@@ -49,19 +49,19 @@ const ENDS: [&str; 9] = [
     "TIMEOUT",
 ];
 
-/// The longest wait for anything: much more than a loaded machine needs.
+/// Maximum time of any wait, far more than a loaded machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A rank's command: records the environment and the directory of the rank.
 pub const PROBE: &str =
     r#"mkdir -p "$PROBE" && env -0 >"$PROBE/$RANK.part" && mv "$PROBE/$RANK.part" "$PROBE/$RANK""#;
 
-/// Returns a user of the shared cluster in a new directory of that name; `None` where there is no Slurm.
+/// Returns a user of the shared cluster in a new directory of that name; `None` if there is no Slurm.
 pub fn user(name: &str, partition: &'static str) -> Option<TestUser<'static>> {
     shared().map(|cluster| TestUser::new(cluster, name, partition))
 }
 
-/// Returns a job whose ranks do `command` in a shell; every GPU type is as good as another.
+/// Returns a job whose ranks run `command` in a shell, with the same speed on every GPU type.
 pub fn job(name: &str, gpus: u32, command: &str) -> Value {
     json!({
         "name": name, "samples_per_epoch": 600, "epochs": 1, "global_batch": 60 * gpus, "model_size": 0,
@@ -86,7 +86,7 @@ pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     wait_within(PATIENCE, &mut ready).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}"))
 }
 
-/// Calls `ready` until it returns a value or the time is over.
+/// Calls `ready` until it returns a value or the time has passed.
 pub fn wait_within<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
@@ -120,7 +120,7 @@ impl<'a> TestUser<'a> {
         command
     }
 
-    /// Returns a `PATH` that names this folder before all others.
+    /// Returns a `PATH` with this folder before all others.
     pub fn path_after(&self, folder: &Path) -> String {
         format!("{}:{}", folder.display(), self.cluster.path().display())
     }
@@ -146,7 +146,7 @@ impl<'a> TestUser<'a> {
         fs::write(self.folder.join(name), text).expect("a file");
     }
 
-    /// Returns a file's text; empty while there is none.
+    /// Returns a file's text; empty if the file does not exist yet.
     pub fn read(&self, name: impl AsRef<Path>) -> String {
         fs::read_to_string(self.folder.join(name)).unwrap_or_default()
     }
@@ -237,7 +237,7 @@ impl<'a> TestUser<'a> {
             let text: String = self.runs().iter().map(report).collect();
             text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect::<Vec<_>>()
         };
-        // Far more ranks than a test has.
+        // This is far more ranks than any test has.
         (0..100).map(rank).take_while(|lines| !lines.is_empty()).collect()
     }
 
@@ -249,7 +249,7 @@ impl<'a> TestUser<'a> {
         runs
     }
 
-    /// Returns the folder of the run that was submitted here, when there is one.
+    /// Returns the folder of the run that was submitted here, once there is one.
     pub fn only_run(&self) -> Option<PathBuf> {
         let runs = self.runs();
         assert!(runs.len() <= 1, "{runs:?}");

@@ -35,7 +35,7 @@ fn a_root_that_cannot_be_made_has_an_exit_code_of_its_own() {
     let cache = folder.path().join("cache");
     let cluster = folder.path().join("c").display().to_string();
     let up = ["up", "--dir", &cluster, "--slurm", "24.11"];
-    // There is no confirmation, and no user to ask.
+    // There is neither a confirmation nor a user to ask.
     let done = Done::of(dev_cluster(&up).env("XDG_CACHE_HOME", &cache));
     assert_eq!((done.code, done.stdout.as_str()), (Some(3), ""), "{}", done.stderr);
     assert!(done.stderr.contains("dev-cluster: Slurm 24.11: "), "{}", done.stderr);

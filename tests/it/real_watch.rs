@@ -118,8 +118,8 @@ fn check_lengths(journal: &str) {
     }
 }
 
-/// The same story in the simulated cluster, where starts and ends take as long as they took here, ends within 5 %;
-/// Slurm's times are whole seconds.
+/// In the simulated cluster, where starts and ends take as long as they took here, the same story ends within
+/// 5 % of this time; Slurm's times are whole seconds.
 fn check_ends(journal: &str) {
     let (real, delays) = (ends(journal), delays(journal));
     let played = simulated(delays, POLL).ends;
@@ -132,7 +132,7 @@ fn check_ends(journal: &str) {
     }
 }
 
-/// Every epoch is reported once, over all runs of a job.
+/// Over all runs of a job, every epoch is reported once.
 fn check_epochs(user: &TestUser<'_>, name: &str, all: &Value) {
     let runs = fs::read_dir(user.folder.join("state/runs")).expect("runs");
     let file = |entry: std::io::Result<fs::DirEntry>| {
@@ -148,7 +148,7 @@ fn check_epochs(user: &TestUser<'_>, name: &str, all: &Value) {
     assert_eq!(done, (1..=all.as_u64().expect("epochs")).collect::<Vec<_>>(), "{name}");
 }
 
-/// The parts of a job's submissions are its whole output, each where it belongs.
+/// The parts of a job's submissions together are its whole output, each in the right place.
 fn check_outputs(user: &TestUser<'_>, state: &Value) {
     for job in state["jobs"].as_array().expect("jobs") {
         let name = job["spec"]["name"].as_str().expect("a name");
@@ -164,7 +164,7 @@ fn check_outputs(user: &TestUser<'_>, state: &Value) {
     }
 }
 
-/// The cache ends within 5 % of the truth.
+/// The speeds in the cache are within 5 % of the true ones.
 fn check_speeds(user: &TestUser<'_>) {
     let shown = user.hsched(&["cache", "show", "--format", "json"]);
     let value: Value = serde_json::from_str(&shown.stdout).expect("JSON");
@@ -173,7 +173,7 @@ fn check_speeds(user: &TestUser<'_>) {
         for (gpu_type, rate) in speeds {
             let is_wanted = |row: &&Value| row["model"] == job && row["gpu_type"] == *gpu_type;
             let row = rows.iter().find(is_wanted).unwrap_or_else(|| panic!("{job} {gpu_type}: {value}"));
-            // At some batch: a fit through several may have a constant part.
+            // This holds for some batch size, because a fit through several sizes may have a constant part.
             let step = |alpha: f64, beta: f64| 20.0 / (alpha + beta * 20.0);
             let affine = row["alpha_s"].as_f64().zip(row["beta_s"].as_f64()).map(|(a, b)| step(a, b));
             let learnt = row["samples_per_s"].as_f64().or(affine).expect("a speed");

@@ -1,4 +1,5 @@
-//! `hsched why` on a real Slurm: reasons of pending jobs, changes that are made in place and start the job, and how jobs ended.
+//! `hsched why` on a real Slurm: reasons of pending jobs, changes in place that start the job, and ends of
+//! jobs.
 
 use std::fs;
 

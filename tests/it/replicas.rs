@@ -22,7 +22,7 @@ fn ranks_know_their_replica_and_a_batch_is_that_of_a_replica() {
     let sandbox = sandbox();
     let script = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1 --dry-run").succeeds();
     let (functions, _) = script.rsplit_once("hs_batch_main").expect("the call of the batch shell");
-    // As done by the batch shell and then each rank.
+    // The steps of the batch shell and then of each rank.
     let look = "hs_join_batches; hs_master_addr=a hs_master_port=1\n\
                 eval \"$(declare -f hs_export_common)\"\n\
                 for hs_rank in \"${!hs_ranks[@]}\"; do (hs_export_common\n\
@@ -124,7 +124,7 @@ fn a_pool_has_room_for_each_job_on_its_own_types() {
     let large = JOBS.replace("replica:", "gpu_types: [a100], replica:");
     let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other).file("spread.yaml", spread);
     let sandbox = sandbox.file("large.yaml", large);
-    // Without a reason, it is accepted.
+    // Without such a reason, the job is accepted.
     let check = |file: &str, gpus: &str, why: &str| {
         let pack = format!("submit {file} --pack --gpus {gpus} --time 1h --dry-run");
         let ran = sandbox.run(&pack);

@@ -21,7 +21,7 @@ const RANK: &str = r#"
   hs_ticket=1 hs_token=7.0.1 hs_shell=$4; hs_rank_main '' "$3"
 "#;
 
-/// An nvidia-smi as the real one answers: again after each interval, with a value that it does not support.
+/// A stand-in for nvidia-smi, which prints after each interval, with an unsupported value.
 const SMI: &str = r"#!/bin/bash
 [[ $* == *'--query-gpu=index,uuid,utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1' ]] || exit 1
 while :; do
@@ -83,7 +83,7 @@ impl Node {
         wait_for(what, || self.lines().into_iter().skip(1).find(|line| holds(line)))
     }
 
-    /// Returns how many processes have this folder's programs in their command lines.
+    /// Returns the number of processes with this folder's programs in their command lines.
     fn left(&self) -> usize {
         let marker = self.path().join("bin").display().to_string();
         let found = Command::new("pgrep").args(["-f", "--", &marker]).output().expect("pgrep");

@@ -33,14 +33,14 @@ jobs:
      throughput: {v100: 1754, t4: 884}, command: train}
 ";
 
-/// Ends an argument, and a call, in the record of a fake program's calls: no argument holds these.
+/// Separators of arguments and of calls in the record of a fake program's calls; no argument contains them.
 const ARGUMENT_END: char = '\u{1d}';
 const CALL_END: char = '\u{1c}';
 
-/// Every command here is much faster, however busy the machine.
+/// Every command here is much faster, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Everything that a run of `hsched` can see.
+/// The whole environment of a run of `hsched`.
 pub struct Sandbox {
     root: TempDir,
     variables: Vec<(String, String)>,
@@ -55,7 +55,8 @@ pub struct Ran {
 }
 
 impl Sandbox {
-    /// Has the files `cluster.yaml` and `jobs.yaml` of the worked example, and no programs.
+    /// Returns a sandbox with the files `cluster.yaml` and `jobs.yaml` of the worked example, and without
+    /// programs.
     pub fn new() -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let sandbox = Self { root, variables: Vec::new() };
@@ -65,7 +66,7 @@ impl Sandbox {
         sandbox.file("cluster.yaml", CLUSTER).file("jobs.yaml", JOBS)
     }
 
-    /// Has a working Slurm: an empty cluster and queue, and jobs numbered from 1.
+    /// Returns a sandbox with a working Slurm: an empty cluster and queue, and jobs numbered from 1.
     pub fn with_slurm() -> Self {
         let count = "n=$(cat \"$root/count\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$root/count\"";
         Self::new()
@@ -169,7 +170,7 @@ impl Sandbox {
         self.path("home/.local/state/hsched").join(name)
     }
 
-    /// Makes the state directory, empty.
+    /// Creates an empty state directory.
     pub fn make_state(&self) {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(self.state("")).expect("a folder");
     }
@@ -195,7 +196,8 @@ impl Sandbox {
         text.lines().filter_map(line).collect()
     }
 
-    /// State of a job in the snapshot: its phase and, if it was submitted, the stage of its only submission.
+    /// Returns the state of a job in the snapshot: its phase and, if it was submitted, the stage of its only
+    /// submission.
     pub fn phase(&self, job: usize) -> String {
         let word = |value: &Value| match value {
             Value::Object(object) => object.keys().next().expect("a word").clone(),
@@ -221,7 +223,7 @@ impl Sandbox {
         entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect()
     }
 
-    /// Waits until another process has made the file.
+    /// Waits until another process has created the file.
     pub fn await_file(&self, name: &str) {
         let begin = Instant::now();
         while !self.path(name).exists() {
@@ -256,7 +258,7 @@ impl Ran {
         ran.stderr
     }
 
-    /// Returns stdout as the one JSON value that it is.
+    /// Returns stdout as a single JSON value.
     #[track_caller]
     pub fn json(&self) -> Value {
         assert!(self.stdout.ends_with('\n'), "{}", self.stdout);

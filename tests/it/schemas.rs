@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// Schemas of outputs that do not name theirs, with the keys by which each is known.
+/// Schemas of outputs that do not contain the schema's name, with the keys that identify each.
 const UNNAMED: [(&str, &[&str]); 4] = [
     ("hsched.error/1", &["error"]),
     ("hsched.event/1", &["at", "topic", "text"]),
@@ -35,7 +35,7 @@ fn schemas() -> &'static BTreeMap<String, Value> {
     })
 }
 
-/// Returns the name that outputs have of a schema: `hsched.plan/1` of `plan-1.json`.
+/// Returns the name of a schema in outputs: `hsched.plan/1` of `plan-1.json`.
 fn name(path: &Path) -> String {
     let stem = path.file_stem().expect("a name").to_str().expect("a name");
     let (name, version) = stem.rsplit_once('-').expect("a version");
@@ -56,7 +56,8 @@ fn validator(name: &str) -> Arc<Validator> {
     made.entry(name.to_owned()).or_insert_with(new).clone()
 }
 
-/// Returns the schema without room for keys that it does not describe: what is published has that room, for later versions.
+/// Returns the schema without permission for undescribed keys; published schemas permit them for later
+/// versions.
 fn closed(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(keys) => {
@@ -73,7 +74,7 @@ fn closed(mut schema: Value) -> Value {
     schema
 }
 
-/// Asserts that the JSON in what a command printed, as a whole or line by line, conforms to its schema.
+/// Asserts that the JSON in a command's output, as a whole or line by line, conforms to its schema.
 #[track_caller]
 pub fn check(printed: &str) {
     if !printed.starts_with('{') {
@@ -107,7 +108,7 @@ pub fn check_as(name: &str, value: &Value) {
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
 }
 
-/// Returns a page with a table of keys for each schema: `docs/json.md` but for its first lines.
+/// Returns a page with a table of keys for each schema: `docs/json.md` without its first lines.
 fn tables() -> String {
     let mut text = String::new();
     for (name, schema) in schemas() {
@@ -241,7 +242,7 @@ fn what_is_not_described_is_refused() {
     }
 }
 
-/// Every schema whose name the program writes is described; those of files that hsched alone reads are not.
+/// Every schema whose name the program writes is described, except schemas of files that only hsched reads.
 #[test]
 fn every_schema_of_the_program_is_described() {
     const INTERNAL: [&str; 7] = ["pool", "state", "wish", "looks", "policy-net", "samples", "shares"];

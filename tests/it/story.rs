@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use hsched_fixtures::engine_states::{policy, rules};
 
-/// Samples per second on one GPU, in truth, by job and GPU type.
+/// True samples per second on one GPU, by job and GPU type.
 pub const TRUE_SPEEDS: [(&str, &[(&str, f64)]); 3] =
     [("short", &[("v100", 300.0)]), ("flaky", &[("t4", 100.0)]), ("long", &[("v100", 300.0), ("t4", 100.0)])];
 
@@ -31,7 +31,7 @@ pub const NODES: &str = "partition gpu default max_time=infinite default_time=10
     v[1-2] cpus=8 memory=16000 gpus=v100:2 partitions=gpu\n\
     t1     cpus=8 memory=16000 gpus=t4:4   partitions=gpu\n";
 
-/// How long things take on the cluster of the tests.
+/// Durations on the cluster of the tests.
 pub const DELAYS: Delays =
     Delays { start: Seconds(0.6), setup: Seconds(0.2), end: Seconds(0.2), node_down: Seconds(4.5) };
 
@@ -85,7 +85,7 @@ pub fn actions(journal: &str) -> Vec<String> {
     lines.filter_map(deed).collect()
 }
 
-/// The expected actions, wherever the story is played.
+/// The expected actions, on any cluster.
 pub const ACTIONS: [&str; 9] = [
     "submit short on 2 v100",
     "submit flaky on 2 t4",
@@ -93,9 +93,9 @@ pub const ACTIONS: [&str; 9] = [
     // The speeds of its job file were wrong, and so were its ranks' shares.
     "stop long",
     "submit long on 2 t4 + 2 v100",
-    // It failed once.
+    // The job failed once.
     "submit flaky on 2 t4",
-    // The short job has ended: its GPUs serve the long one better.
+    // The short job has ended, and its GPUs suit the long job better.
     "stop long",
     "submit long on 4 v100",
     // The node has died.
@@ -164,7 +164,7 @@ pub fn epochs(journal: &str) -> Epochs {
 /// The result of the story in the simulated cluster.
 pub struct Played {
     pub actions: Vec<String>,
-    /// When each job ended.
+    /// The end of each job.
     pub ends: BTreeMap<String, f64>,
     pub epochs: Epochs,
 }

@@ -1,4 +1,4 @@
-//! The example of a sweep: the jobs from its file, and its program, killed, stopped and continued.
+//! The example of a sweep: the jobs of its file, and its program, which is killed, stopped and resumed.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ assert stopped.run() == 0 and stopped.accuracies() == right, (stopped.accuracies
 assert killed.run(signal.SIGKILL) == -9
 assert killed.run(signal.SIGUSR1) == 85
 if sys.argv[2] == "plain":
-    # As if it had been killed between the checkpoint and the report, which is written now. With torch, it saved in mid-epoch.
+    # As after a kill between the checkpoint and the report. With torch, it saves in mid-epoch.
     reported = open(killed.report).readlines()
     with open(killed.report, "w") as file:
         file.writelines(reported[:-1])

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use crate::real_cluster::repository;
 
-/// Planned on two V100s of one node; also prepared for four on two nodes, and for one A100.
+/// A job planned on two V100s of one node, with tables for four V100s on two nodes and for one A100.
 const SCRIPT: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_id=7 hs_world_size=2

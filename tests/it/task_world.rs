@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// A job as in the papers: the time of its tasks by GPU type, and of their gradients.
+/// A job as in the papers: the times of its tasks by GPU type, and of their gradients.
 struct Job {
     name: &'static str,
     arrival: f64,

@@ -72,9 +72,9 @@ impl Tmux {
         String::from_utf8_lossy(&found.stdout).trim().to_owned()
     }
 
-    /// Checks that the shell has its terminal back as it was: it echoes, and lines can be edited.
+    /// Checks that the terminal is restored for the shell: it echoes, and lines can be edited.
     fn is_restored(&self) {
-        // What is typed before it has ended may still be read by it.
+        // Text that is typed before `top` has ended may still be read by it.
         wait_for("its end", || self.top().is_empty().then_some(()));
         self.keys(&["stty -a >flags; echo $((40 + 2))", "Enter"]);
         let shown = self.sees("\n42\n");
@@ -117,7 +117,7 @@ fn jobs_are_shown_as_they_go_on_and_keys_are_obeyed() {
     tmux.tmux(&["resize-window", "-t", "t", "-x", "100", "-y", "24"]);
     tmux.sees("GPUS");
     tmux.sees("q quit");
-    // A question comes first, and anything but yes is no.
+    // A question comes first; every answer except yes means no.
     tmux.keys(&["Down", "c"]);
     tmux.sees("cancel second? y: yes");
     tmux.keys(&["n"]);

@@ -144,7 +144,7 @@ assert sorted(sum(loaded, [])) == list(range(15))
 
 training.step, expected = 0, list(sampler)
 for number, step in enumerate(training.steps(batches())):
-    if number != 1:  # one that is left out is not the next one's
+    if number != 1:  # a skipped batch does not become that of the next step
         assert next(iter(step)).tolist() == expected[3 * number - number // 2]
 training.step = 0
 for step in training.steps(batches(), keep=True):
@@ -192,7 +192,7 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// All trained models are known, and a loader with other batches is refused.
+/// All trained models are recognised, and a loader with other batches is refused.
 #[test]
 fn models_and_loaders_that_would_train_wrongly_in_silence_are_refused() {
     let Some(python) = with_torch() else { return };
@@ -297,7 +297,7 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// A `PyTorch` that was built without libuv, as Debian's, asks for it anyway.
+/// A `PyTorch` that was built without libuv, such as Debian's, requests it anyway.
 #[test]
 fn a_process_group_begins_also_without_libuv() {
     let input = r#"

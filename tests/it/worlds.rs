@@ -33,9 +33,9 @@ use hsched_fixtures::sites::{cluster, site};
 #[derive(Debug)]
 struct Known {
     job_id: JobId,
-    /// How many GPUs its plan gives it.
+    /// Number of GPUs in its plan.
     planned: u32,
-    /// When it was asked for.
+    /// Time of its request.
     asked: Time,
     started: bool,
     /// Whether it was observed with its GPUs.
@@ -52,7 +52,7 @@ struct Watched<W> {
     prepared: BTreeSet<String>,
     killed: BTreeSet<SubmissionKey>,
     last: Time,
-    /// GPUs in use at the last look, and the GPUs of submissions that ran at both the last look and the one before.
+    /// GPUs in use at the last look, and the GPUs of submissions that ran at the last two looks.
     used: (u32, BTreeMap<SubmissionKey, u32>),
 }
 
@@ -222,7 +222,8 @@ fn jobs(folder: &Path) -> (Vec<Job>, Job) {
 /// Maximum number of turns of the story, which ends it after some minutes if a world never shows an end.
 const TURNS: u32 = 600;
 
-/// Plays the story: one fails, one is cancelled, one makes room for another and resumes. `pass` lets time pass.
+/// Plays the story: one job fails, one is cancelled, and one makes room for another and resumes. `pass` lets
+/// time pass.
 fn play<W: World>(world: W, (jobs, wide): (Vec<Job>, Job), mut pass: impl FnMut(&mut W)) -> State
 where
     W::Error: Debug,
@@ -273,7 +274,7 @@ where
             hsched_engine::apply(&mut state, at, &order, &rules);
         }
         if orders.is_empty() && state.is_over() {
-            // It runs for so long that a look must have found it.
+            // The submission runs for so long that a look must have shown it.
             let long = world.known.iter().filter(|(of, _)| of.job.as_str() == "long").map(|(_, known)| known);
             assert!(
                 long.clone().count() > 1 && long.clone().all(|known| known.end.is_some()),
@@ -284,7 +285,7 @@ where
             let gpus = |cluster: &Cluster| {
                 cluster.nodes.iter().flat_map(|node| node.gpus.clone()).collect::<Vec<_>>()
             };
-            // A submission that has ended has released its GPUs, or is about to.
+            // An ended submission has released its GPUs, or is about to.
             for _ in 0..100 {
                 let seen = world.observe(&state).expect("the world shows itself");
                 if gpus(&seen.cluster).iter().all(|stock| stock.used == 0) {

@@ -1,19 +1,19 @@
-//! Actions: what the engine wants a world to do.
+//! Actions, which the engine asks a world to carry out.
 
 use crate::{Amendment, NewShares, Run, SubmissionKey};
 use hsched_model::{JobId, JobName};
 use hsched_plan::throughput::{Lesson, Sample};
 
-/// Something to do, with the reason for people.
+/// An operation for the world to carry out, with the reason for people.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Give the jobs of this run to Slurm.
+    /// Submit the jobs of this run.
     Submit(Box<Run>),
     /// Ask a running job to save and end.
     Stop { of: SubmissionKey, job_id: JobId, why: String },
-    /// Have Slurm end a job.
+    /// Cancel a job in Slurm.
     Cancel { of: SubmissionKey, job_id: JobId, why: String },
-    /// Change what a pending job asks for; it keeps its place in the queue.
+    /// Change the request of a pending job, which keeps its place in the queue.
     Amend { of: SubmissionKey, job_id: JobId, to: Box<Amendment>, why: String },
     /// Give the ranks of a running job other shares.
     Share { of: SubmissionKey, job_id: JobId, shares: Box<NewShares>, why: String },

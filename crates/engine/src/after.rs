@@ -93,8 +93,8 @@ fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
 }
 
 impl JobState {
-    /// Records that the sweep has as many active runs as it allows. This is not logged, because a thousand
-    /// runs would log it.
+    /// Records that the sweep has as many active runs as it allows. This is not logged, because every waiting
+    /// run of a large sweep would repeat it.
     fn wait_for_run(&mut self, run: JobName, at: Time) {
         let most = self.job.at_most.unwrap_or_default();
         let sweep = limited(&self.job).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Applies an event to the state: the only place that changes a job's phase because something happened.
+//! Applies an event to the state: the only place that changes a job's phase in response to an event.
 
+use crate::teach::Measured;
 use crate::{
     Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, ResumePoint, Rules,
     ScriptJob, Stage, State, StopProgress, Submission, SubmissionKey,
@@ -66,7 +67,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
                 }
                 other => other,
             };
-            let samples = tracked.hear(at, of, news, rules, cache);
+            let samples = tracked.hear(at, of, news, rules, Measured { cache, node_times });
             let rule = LearnRule { weight: rules.learning_rate, contributor };
             let over = tracked.training_that_is_over().map(ToOwned::to_owned);
             if let Some(training) = over {
@@ -96,13 +97,13 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
     }
 }
 
-/// Returns the script of which this is the submission.
+/// Returns the script with this submission.
 fn script_of<'s>(state: &'s mut State, of: &SubmissionKey) -> Option<&'s mut ScriptJob> {
     state.scripts.iter_mut().find(|script| script.key() == *of)
 }
 
 impl JobState {
-    /// Replaces the job with the one that its owner added again, keeping its past; epochs count if the new
+    /// Replaces the job with the one that the user added again, and keeps its past; epochs count if the new
     /// job resumes after them.
     fn begin_again(&mut self, fresh: Self, beginning: &ResumePoint) {
         // In the same sweep it keeps its position, and with it its bracket.
@@ -157,7 +158,7 @@ impl JobState {
     /// Refunds the retries that failures cost the job if its node turns out to have been down: the ranks fail
     /// before Slurm notices, and so does the next attempt on that node.
     fn excuse(&mut self, at: Time, node: &NodeName, rules: &Rules) {
-        // Failures from before its owner added it again are not counted since.
+        // Failures before the user added the job again no longer count.
         let added = self.added;
         let is_excused = |past: &PastAttempt| {
             let failed = matches!(past.end, End::Failed { .. }) && past.attempt.gpus.0.contains_key(node);

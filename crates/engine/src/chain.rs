@@ -123,8 +123,8 @@ impl JobState {
         goes_on
     }
 
-    /// Decides what the end of a piece means for the next one, which Slurm already has: it continues the job
-    /// or is cancelled.
+    /// Decides whether the next piece, which Slurm already has, continues the job after the end of a piece or
+    /// is cancelled.
     pub(super) fn hand_over(&mut self, ended: Time, stage: Stage, end: &End, epochs: u64) {
         let then = match stage {
             Stage::Stopping { then, .. } => Some(then),
@@ -139,7 +139,7 @@ impl JobState {
         for submission in self.phase.submissions_mut() {
             submission.attempt.epochs_before = done;
             if moves {
-                // The job's next start is decided separately, whatever happens to this piece.
+                // The job's next start is decided separately, regardless of the end of this piece.
                 submission.attempt.follows = None;
             }
             if let Some(then) = then.filter(|_| !matches!(submission.stage, Stage::Stopping { .. })) {

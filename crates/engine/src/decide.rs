@@ -86,7 +86,7 @@ pub(super) fn decide(
     let Some(mut view) = view else { return TurnDecision { actions, notes, ..TurnDecision::default() } };
     let corrected = shares::correct(state, &view, planner.policy.name());
     if !corrected.is_empty() {
-        // The policy sees these jobs in their future state.
+        // The policy sees these jobs in the state after their actions.
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
         let aims =
@@ -97,7 +97,7 @@ pub(super) fn decide(
     let (questions, inquiries, told) = match ask(state, &view, planner) {
         Ok(plan) => {
             match plan.plan().wake {
-                // The policy is asked again at the next turn, whenever that is.
+                // The policy decides again at the next turn.
                 Some(wake) if wake <= at => state.decided = None,
                 wake => state.wake = wake,
             }

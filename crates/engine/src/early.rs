@@ -132,7 +132,7 @@ impl State {
 }
 
 impl State {
-    /// Assigns positions to the jobs of each sweep with a halving rule, after those that already have one.
+    /// Assigns positions to the jobs of each sweep with a halving rule, after the jobs that already have one.
     fn settle_places(&mut self) {
         let mut next: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         let mut places: Vec<Option<u64>> = self.jobs.iter().map(|job| job.place).collect();
@@ -177,12 +177,12 @@ impl JobState {
         Some((&self.job.model, &target.metric))
     }
 
-    /// Returns the verdict on the job's metric curve by its owner's rule; `None` if it has no rule.
+    /// Returns the verdict of the job's own rule on its metric curve; `None` if the job has no rule.
     pub fn verdict(&self, busy: bool) -> Option<CurveVerdict> {
         self.judged(&self.job.stop, busy)
     }
 
-    /// Returns the verdict on the job's metric curve by the weakest rule that its target has.
+    /// Returns the verdict of the weakest rule for the job's target on its metric curve.
     pub fn free_verdict(&self) -> Option<CurveVerdict> {
         let has_value = self.job.target.as_ref().is_some_and(|target| target.value.is_some());
         let rule = if has_value { StopRule::Target } else { StopRule::Best };
@@ -207,7 +207,7 @@ impl JobState {
         self.verdict(busy).filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns why the job could stop if its owner allowed it.
+    /// Returns why the job could stop if the user allowed it.
     fn might_stop(&self) -> Option<String> {
         self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
@@ -229,12 +229,12 @@ impl JobState {
         ))
     }
 
-    /// Returns at which epoch the job stops and why.
+    /// Returns the epoch at which the job stops, and the reason.
     fn stopped(&self, why: &str) -> String {
         format!("at epoch {} of {}: {why}", self.epochs_done, self.job.epochs)
     }
 
-    /// Returns at which epoch its rule stopped the job and why, if it did.
+    /// Returns the epoch at which its rule stopped the job, and the reason; `None` if it did not.
     pub fn stopped_early(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|early| early.allowed && self.epochs_left() > 0)?;
         Some(format!("stopped {}", self.stopped(&early.why)))
@@ -246,7 +246,7 @@ impl JobState {
         let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };
         self.curve.push(CurvePoint { epoch, value: *value });
         if self.curve.len() > MOST_REPORTS {
-            // Every other report is dropped: the rest describes a long curve equally well.
+            // Every second report is dropped; the remaining ones describe a long curve equally well.
             let mut place = 0;
             self.curve.retain(|_| {
                 place += 1;

@@ -7,14 +7,14 @@ use crate::{
 use hsched_model::{GpuType, StuckRule, Time};
 
 impl JobState {
-    /// Decides what the end of a submission means for the job.
+    /// Decides the consequence of a submission's end for the job.
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
         let (end, has_begun) = if let End::Untaken(end) = end { (&**end, false) } else { (end, true) };
         if *end == End::Completed && self.job.is_command() {
             self.epochs_done = self.job.epochs;
         }
-        // A next piece removed from the queue before its predecessor ended has not begun.
+        // A next piece removed from the queue before its predecessor ended has not started.
         let is_next = self.is_next(&attempt);
         let has_waited = attempt.follows.is_some()
             && attempt.started.is_none()
@@ -26,7 +26,7 @@ impl JobState {
             .any(|submission| submission.attempt.follows.as_ref().is_some_and(|piece| piece.of == *of));
         let last = self.take_out(ended, of, &end.to_string()).is_some();
         if *end == End::Yielded || has_waited {
-            // This submission did nothing; the one that took the job decides what follows.
+            // This submission did nothing; the submission that took the job decides what follows.
             if last {
                 self.after_race(ended, now, attempt.race_run(), stage, rules);
             }
@@ -145,7 +145,7 @@ impl JobState {
     }
 
     /// Makes the job wait to resume after a stop or a time limit. The first few such ends in a row without a
-    /// new epoch use no retry; each further one uses one.
+    /// new epoch use no retry; each further end uses one.
     fn cut(&mut self, ended: Time, now: Time, end: &End, epochs: u64, rules: &Rules) {
         let from = self.resumption();
         let why = self.past.last().map_or_else(|| end.to_string(), |past| self.ending(past));

@@ -1,4 +1,4 @@
-//! Events: what can happen to jobs and nodes.
+//! Events: facts about jobs and nodes that change the state.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Gpus, QueueReason, ScriptFacts, Stall, SubmissionKey};
 use hsched_model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 
-/// Something that happened.
+/// A fact about jobs or nodes that changes the state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The user added a job, for the first time or again. A job with finished epochs resumes after them
@@ -50,7 +50,7 @@ pub enum Event {
     NodeBack {
         node: NodeName,
     },
-    /// A node that accepted no new work is not part of the cluster any more, or has no GPUs any more.
+    /// A node that accepted no new work is no longer part of the cluster, or no longer has GPUs.
     NodeGone {
         node: NodeName,
     },
@@ -60,17 +60,17 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Answer {
-    /// sbatch printed its number.
+    /// sbatch printed the job's number.
     Submitted { job_id: JobId },
-    /// sbatch rejected it permanently.
+    /// sbatch rejected the submission permanently.
     Refused { message: String },
-    /// sbatch rejected it for now.
+    /// sbatch rejected the submission for now.
     Deferred { message: String },
     /// The request did not reach Slurm.
     Unreachable { message: String },
     /// The request may or may not have reached Slurm.
     Unclear { message: String },
-    /// It was asked to save and end.
+    /// The submission was asked to save and end.
     Stopped,
     /// Slurm was told to end the job.
     Killed,
@@ -89,13 +89,13 @@ pub enum Answer {
 /// An observation about a submission.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// Slurm does not list it, for the first time.
+    /// Slurm does not list the submission, for the first time.
     Missing,
-    /// Slurm has not listed it for long, and no trace shows that it ever ran.
+    /// Slurm has not listed the submission for a long time, and there is no trace of a run.
     NeverSubmitted,
-    /// It is pending in the queue.
+    /// The submission is pending in the queue.
     Queued { job_id: JobId, submit_time: Option<String> },
-    /// Slurm gives another reason for its pending state.
+    /// Slurm gives another reason why the submission is pending.
     Waits(QueueReason),
     /// Its processes run, on these GPUs if known.
     Started { job_id: JobId, submit_time: Option<String>, at: Time, gpus: Option<Gpus> },
@@ -105,9 +105,9 @@ pub enum News {
     Facts(ScriptFacts),
     /// Rank 0's reports contain something unexpected; reported once.
     Odd { what: String },
-    /// It is stuck, or makes progress again.
+    /// The submission is stuck, or makes progress again.
     Stalled(Option<Stall>),
-    /// It has left the queue.
+    /// The submission has left the queue.
     Ended { end: End, at: Time },
 }
 
@@ -116,7 +116,7 @@ pub enum News {
 pub struct EpochReport {
     /// Epoch number, from 1.
     pub epoch: u64,
-    /// When the report was seen.
+    /// Time at which the report was seen.
     pub at: Time,
     /// Length of the epoch as measured by rank 0.
     pub length: Option<Seconds>,
@@ -189,8 +189,8 @@ pub enum End {
     Cancelled,
     /// Another submission of its race started first.
     Yielded,
-    /// It ended like this before it had taken the job of its race, so the other submissions can still take
-    /// it. [`apply`](fn@crate::apply) keeps the inner end.
+    /// It ended in this way before it had claimed the job of its race, so the other submissions can still
+    /// claim it. [`apply`](fn@crate::apply) keeps the inner end.
     Untaken(Box<Self>),
     /// It stopped on request or at its time limit before the last epoch and saved nothing.
     Cut,

@@ -1,12 +1,13 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
+use crate::teach::Measured;
 use crate::{
     AfterStop, Answer, BackendKind, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage,
     Stall, StallKind, StopProgress, Submission, SubmissionKey, SubmissionRecord, teach,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};
-use hsched_plan::throughput::{Cache, Sample};
+use hsched_plan::throughput::Sample;
 
 impl JobState {
     /// Records the outcome of a request about one of the job's submissions.
@@ -76,13 +77,13 @@ impl JobState {
         of: &SubmissionKey,
         news: &News,
         rules: &Rules,
-        cache: &Cache,
+        measured: Measured<'_>,
     ) -> Vec<Sample> {
         match news {
-            News::Epoch(report) => return self.count(of, report, rules, cache),
+            News::Epoch(report) => return self.count(of, report, rules, measured),
             News::Ended { end, at: ended } => {
                 let end = self.believed(*ended, of, end, rules);
-                let samples = teach::by_the_whole(self, of, &end, *ended, cache);
+                let samples = teach::by_the_whole(self, of, &end, *ended, measured.cache);
                 self.end(*ended, at, of, &end, rules);
                 return samples;
             }
@@ -226,7 +227,7 @@ impl JobState {
         of: &SubmissionKey,
         report: &EpochReport,
         rules: &Rules,
-        cache: &Cache,
+        measured: Measured<'_>,
     ) -> Vec<Sample> {
         let Some(Submission { attempt, .. }) = self.submission(of) else { return Vec::new() };
         if !self.is_new_epoch(report) {
@@ -241,7 +242,7 @@ impl JobState {
         let before = attempt.epochs_before;
         let startup = startup(attempt, report);
         let seen = self.since_the_last(before, report);
-        let samples = teach::by_epoch(self, attempt, report, seen, cache);
+        let samples = teach::by_epoch(self, attempt, report, seen, measured);
         self.epochs_done = report.epoch;
         (self.fruitless, self.cuts) = (0, 0);
         // The first epoch after a stop may have begun before it.
@@ -259,7 +260,8 @@ impl JobState {
     }
 
     /// Returns how long an epoch took if no rank reports its length: the time since the previous epoch of the
-    /// same submission. That time may include waits, so it teaches a speed only until a measured one exists.
+    /// same submission. That time may include waits, so it counts as a speed only until a measured one
+    /// exists.
     fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
         let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;
         let epochs = to_f64(report.epoch.saturating_sub(self.epochs_done));
@@ -269,8 +271,8 @@ impl JobState {
 }
 
 impl Submission {
-    /// Marks a submission as about to end. A pending request stays, and the newest `then` replaces the
-    /// earlier one.
+    /// Marks a submission as about to end. A pending request stays, and the newest `then` replaces earlier
+    /// ones.
     pub(super) fn end(&mut self, at: Time, then: AfterStop) {
         self.stage = match self.stage {
             Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },

@@ -1,7 +1,7 @@
 //! Nodes that a job avoids for now: slow ones if its rule says so, and nodes on which its check failed.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::pool::MemberId;
 use crate::{JobState, SlowNode, State};
@@ -14,7 +14,7 @@ const UNFIT: Seconds = Seconds(86_400.0);
 pub struct KeptOff<'a> {
     slow: Vec<SlowNode>,
     cluster: &'a Cluster,
-    /// The name of each node of the cluster that jobs and their reports use: in a pool, that of Slurm.
+    /// For each node of the cluster, the name that jobs and their reports use: in a pool, Slurm's name.
     plain: Vec<NodeName>,
     defaults: &'a JobDefaults,
     at: Time,
@@ -28,7 +28,7 @@ impl<'a> KeptOff<'a> {
     }
 
     /// Returns the job as it is planned, with the nodes that it must avoid.
-    pub(super) fn planned<'j>(&self, tracked: &'j JobState) -> Cow<'j, Job> {
+    pub(super) fn planned(&self, tracked: &JobState) -> Arc<Job> {
         let mut avoided = self.nodes(&tracked.job, &tracked.unfit);
         // A job stays on the nodes that it already has.
         let submissions = tracked.phase.submissions().iter();
@@ -36,13 +36,13 @@ impl<'a> KeptOff<'a> {
             avoided.retain(|node| !submission.attempt.gpus.0.contains_key(node));
         });
         if avoided.is_empty() {
-            return Cow::Borrowed(&tracked.job);
+            return Arc::clone(&tracked.job);
         }
-        Cow::Owned(Job { avoided, ..Job::clone(&tracked.job) })
+        Arc::new(Job { avoided, ..Job::clone(&tracked.job) })
     }
 
     /// Returns the nodes that a job must avoid; `unfit` are those on which its check failed, with the time.
-    /// Empty if the job could then run nowhere.
+    /// Empty if no node would be left for the job.
     pub fn nodes(&self, job: &Job, unfit: &BTreeMap<NodeName, Time>) -> BTreeSet<NodeName> {
         let slow = self.slow.iter().filter(|_| job.avoid_slow).map(|slow| slow.node.clone());
         let unfit =

@@ -1,4 +1,5 @@
-//! Marks a decision in the state before anything is requested: jobs that are about to end, and why others wait.
+//! Records a decision in the state before any request: jobs that are about to end, and the reasons why other
+//! jobs wait.
 
 use crate::{Action, AfterStop, JobState, Phase, Stage, State};
 use hsched_model::Time;
@@ -22,7 +23,7 @@ pub(super) fn intend(state: &mut State, action: &Action, then: AfterStop, at: Ti
     }
 }
 
-/// Records why a job waits; a different reason than before is news.
+/// Records why a job waits; a reason that differs from the previous one is reported.
 pub(super) fn wait_for(tracked: &mut JobState, why: &str, at: Time) -> Option<Action> {
     let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
     if reason == why {

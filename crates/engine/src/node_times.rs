@@ -11,7 +11,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{GpuType, NodeName, Precision, Seconds, Time};
 use hsched_plan::throughput::{SampleSource, SpeedKey};
 
-/// How long ranks took on each node, by kind of work.
+/// Times of the ranks on each node, by kind of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeTimes(Vec<WorkTimes>);
@@ -21,13 +21,13 @@ pub struct NodeTimes(Vec<WorkTimes>);
 pub struct SlowNode {
     pub node: NodeName,
     pub gpu_type: GpuType,
-    /// The model that showed it.
+    /// The model whose ranks showed it.
     pub model: String,
-    /// By which fraction its ranks take longer.
+    /// Fraction by which its ranks take longer.
     pub slower: f64,
-    /// When it was first seen.
+    /// Time at which it was first seen.
     pub since: Time,
-    /// When jobs that avoid it may use it again.
+    /// Time from which jobs that avoid the node may use it again.
     pub until: Time,
 }
 
@@ -44,7 +44,7 @@ struct TimedWork {
     /// rank.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     ranks: u32,
-    /// GPUs of each replica that has its own batch; 0 if each GPU has.
+    /// GPUs of each replica that has its own batch; 0 if each GPU has its own batch.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     replica: u32,
 }
@@ -63,7 +63,7 @@ const SLOWER: f64 = 0.15;
 /// Number of consecutive observations needed.
 const TIMES: usize = 3;
 
-/// How long a slow node is avoided before it is tried again without new observations.
+/// How long a slow node is avoided before jobs use it again without new observations.
 const AVOIDED: Seconds = Seconds(7.0 * 86_400.0);
 
 /// How long times stay in the comparison.
@@ -78,7 +78,7 @@ impl NodeTimes {
         self.0.is_empty()
     }
 
-    /// Stores how long the ranks of an epoch took that is reported for the first time.
+    /// Stores the times of the ranks for an epoch that is reported for the first time.
     pub(super) fn observe(&mut self, tracked: &JobState, attempt: &SubmissionRecord, report: &EpochReport) {
         let at = report.at;
         for (work, node, seconds) in observations(tracked, attempt, report) {
@@ -103,6 +103,13 @@ impl NodeTimes {
         }
     }
 
+    /// Returns whether a model's ranks take longer on a node than elsewhere.
+    pub(super) fn is_slow(&self, node: &NodeName, model: &str, at: Time) -> bool {
+        let node = MemberId::plain(node);
+        let mut of_model = self.0.iter().filter(|work| work.work.model == model);
+        of_model.any(|work| work.slow_node(&node, at).is_some())
+    }
+
     /// Returns the slow nodes, by name: nodes whose last times were all longer than those of the same work
     /// elsewhere.
     pub fn slow(&self, at: Time) -> Vec<SlowNode> {
@@ -124,22 +131,27 @@ impl WorkTimes {
     }
 
     fn slow(&self, at: Time) -> impl Iterator<Item = SlowNode> {
-        self.nodes.iter().filter_map(move |(node, times)| {
-            let ([(first, _), .., (last, _)], TIMES..) = (times.as_slice(), times.len()) else { return None };
-            let until = last.after(AVOIDED);
-            if at >= until {
-                return None;
-            }
-            let elsewhere = self.elsewhere(node)?;
-            let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
-            (least >= (1.0 + SLOWER - 1e-9) * elsewhere).then(|| SlowNode {
-                node: node.clone(),
-                gpu_type: self.work.gpu_type.clone(),
-                model: self.work.model.clone(),
-                slower: median(times.iter().map(|(_, seconds)| *seconds).collect()) / elsewhere - 1.0,
-                since: *first,
-                until,
-            })
+        self.nodes.keys().filter_map(move |node| self.slow_node(node, at))
+    }
+
+    /// Returns the node with its excess time if it is slow; `None` otherwise.
+    fn slow_node(&self, node: &NodeName, at: Time) -> Option<SlowNode> {
+        let times = self.nodes.get(node)?;
+        let ([(first, _), .., (last, _)], TIMES..) = (times.as_slice(), times.len()) else { return None };
+        let until = last.after(AVOIDED);
+        if at >= until {
+            return None;
+        }
+        let elsewhere = self.elsewhere(node)?;
+        let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+        let middle = median(times.iter().map(|(_, seconds)| *seconds).collect());
+        (least >= (1.0 + SLOWER - 1e-9) * elsewhere).then(|| SlowNode {
+            node: node.clone(),
+            gpu_type: self.work.gpu_type.clone(),
+            model: self.work.model.clone(),
+            slower: rounded(middle / elsewhere - 1.0),
+            since: *first,
+            until,
         })
     }
 
@@ -162,7 +174,7 @@ fn observations(
     report: &EpochReport,
 ) -> Vec<(TimedWork, NodeName, f64)> {
     let job = &tracked.job;
-    // A replica on several nodes says nothing of one of them.
+    // The time of a replica on several nodes says nothing about any one of them.
     if job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node) {
         return Vec::new();
     }
@@ -206,7 +218,7 @@ fn observations(
 
 impl SubmissionRecord {
     /// Returns the node of a rank, if known: Slurm may have chosen other nodes than the plan.
-    fn node_of(&self, rank: usize) -> Option<NodeName> {
+    pub(super) fn node_of(&self, rank: usize) -> Option<NodeName> {
         let nodes = &self.gpus.0;
         if let (1, Some((node, _))) = (nodes.len(), nodes.first_key_value()) {
             return Some(node.clone());
@@ -215,6 +227,11 @@ impl SubmissionRecord {
         let is_as_planned = planned.into_iter().eq(nodes.keys());
         self.ranks.get(rank).filter(|_| is_as_planned).map(|rank| rank.node.clone())
     }
+}
+
+/// Returns a fraction rounded to three decimals, the precision of measurements.
+fn rounded(part: f64) -> f64 {
+    (part * 1000.0).round() / 1000.0
 }
 
 /// Returns the median of some numbers; an empty list is not allowed.
@@ -311,7 +328,7 @@ mod tests {
         // Two slow times are too few, as are three with a normal one in between.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3])]), 10.0), [""; 0]);
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.1, 1.3])]), 10.0), [""; 0]);
-        // A node with too few times for comparison is not judged.
+        // A node with too few times is not compared.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]), 10.0), [""; 0]);
     }
 

@@ -95,8 +95,8 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
     news.into_iter().map(|news| Event::News { of: key.clone(), news }).collect()
 }
 
-/// Returns that a running submission is stuck or makes progress again. A change of the idle rank or of the
-/// idle time alone is not news. If an epoch is `reported` now, only idle GPUs and stopped ranks count.
+/// Returns the event that a running submission is stuck or makes progress again. A change of the idle rank or
+/// of the idle time alone is not news. If an epoch is `reported` now, only idle GPUs and stopped ranks count.
 fn stalled(submission: &Submission, seen: Option<&Stall>, reported: bool) -> Option<News> {
     let outlasts = |stall: &&Stall| matches!(stall.kind, StallKind::Idle | StallKind::Stopped);
     let seen = seen.filter(|stall| !reported || outlasts(stall));
@@ -105,8 +105,8 @@ fn stalled(submission: &Submission, seen: Option<&Stall>, reported: bool) -> Opt
     (submission.is_running() && !is_same).then(|| News::Stalled(seen.cloned()))
 }
 
-/// Returns what an earlier submission in the queue means for its job: either it is the one presumed lost, or
-/// it blocks a new submission of a pending job.
+/// Returns the event for an earlier submission in the queue: either it is the one presumed lost, or it blocks
+/// a new submission of its pending job.
 fn stray(tracked: &JobState, sights: &Sights<'_>) -> Option<Event> {
     let sighting = sights.strays.get(&tracked.job.name).copied();
     if let Some(sighting) = sighting.filter(|_| tracked.takes_up_lost()) {
@@ -157,7 +157,7 @@ fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Op
     }
 }
 
-/// Returns what the absence of a submission in Slurm means; `reports` says that a new epoch was seen now.
+/// Returns the event for a submission that Slurm does not list; `reports` says that a new epoch was seen now.
 fn missing(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -166,7 +166,7 @@ fn missing(
 ) -> Option<News> {
     let Some(since) = attempt.missing else { return Some(News::Missing) };
     if reports || is_heard_of(tracked, attempt, seen.at) {
-        // Whatever Slurm shows, the ranks are at work, so the job must not be started a second time.
+        // Regardless of Slurm's answer, the ranks are at work, so the job must not be started a second time.
         return None;
     }
     let for_long = seen.at.since(since);
@@ -226,7 +226,7 @@ fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
     let no_longer = state.nodes_down.iter().filter(|name| !names.contains(name));
     let no_longer = no_longer.map(|name| match seen.cluster.node(name) {
         Some(node) if usable(node) => Event::NodeBack { node: name.clone() },
-        // Such as the node of a member that has left its pool.
+        // For example, the node of a member that has left its pool.
         _ => Event::NodeGone { node: name.clone() },
     });
     new.chain(no_longer).collect()

@@ -15,7 +15,7 @@ pub struct Observation {
     pub strays: Vec<Sighting>,
     /// The jobs of scripts that Slurm knows.
     pub scripts: Vec<ScriptSighting>,
-    /// Epochs that were reported since the last look, in order.
+    /// Epochs that were reported since the last observation, in order.
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
     /// Unexpected content of rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
@@ -62,7 +62,7 @@ pub struct Sighting {
     pub job_id: JobId,
     pub submit_time: Option<String>,
     pub state: QueueState,
-    /// Why it is pending, if Slurm gives a reason.
+    /// Why the submission is pending, if Slurm gives a reason.
     pub reason: Option<QueueReason>,
 }
 
@@ -79,7 +79,7 @@ pub struct QueueReason {
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueState {
     Pending,
-    /// On these GPUs, if they are known.
+    /// The GPUs on which it runs, if they are known.
     Running {
         since: Option<Time>,
         gpus: Option<Gpus>,
@@ -87,9 +87,9 @@ pub enum QueueState {
     Ended {
         end: End,
         at: Option<Time>,
-        /// When it had started, where that is known.
+        /// The time at which it started, if known.
         since: Option<Time>,
     },
-    /// The program that should start it reports that it did not, and why.
+    /// The program that should have started it reports that it did not, and why.
     NotStarted(Answer),
 }

@@ -29,7 +29,7 @@ pub(super) struct Effects {
 
 /// How the placements of a decision differ from those of a job.
 struct PlacementChange<'p> {
-    /// Its submissions, by index, that have none of these GPUs.
+    /// Indices of its submissions that have none of these GPUs.
     given_up: Vec<usize>,
     /// The placements that no submission has yet.
     new: Vec<&'p Placement>,
@@ -209,7 +209,7 @@ impl PlanExecutor<'_> {
         actions
     }
 
-    /// Returns that a job waits for the job that holds its GPUs.
+    /// Returns the action that makes a job wait for the job that holds its GPUs.
     fn giver(&self, job: usize, placements: &[Placement]) -> String {
         let wanted = || placements.iter().flat_map(|placement| &placement.slots);
         let others = self.view.problem.jobs.iter().zip(&self.view.names).enumerate();

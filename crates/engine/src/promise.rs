@@ -8,8 +8,8 @@ use hsched_model::GoalMode;
 use hsched_plan::{Decision, JobModel};
 
 impl JobState {
-    /// Returns the predicted metric for the last epoch, where smaller is better; infinity if the job is not
-    /// ordered by it, or there is no prediction.
+    /// Returns the predicted metric for the last epoch, where smaller is better; infinity if runs are not
+    /// sorted by predictions, or there is none.
     pub(super) fn promise(&self) -> f64 {
         let target = self.job.target.as_ref().filter(|_| self.job.promising_first);
         let Some(target) = target else { return f64::INFINITY };
@@ -23,8 +23,8 @@ impl JobState {
 }
 
 /// Gives a plan's placements on free GPUs for waiting runs of a sweep to the runs with the best predictions, and
-/// sorts its requests for such runs by them: Slurm prefers earlier ones. Runs are exchanged only if they differ
-/// for a policy in nothing but their progress.
+/// sorts its requests for such runs in the same order, because Slurm prefers earlier ones. Runs are exchanged
+/// only if a policy sees no difference between them except their progress.
 pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decision)]) {
     let jobs = &view.problem.jobs;
     let sweep = |run: usize| view.tracked(state, run).job.variant.as_ref().map(|variant| &variant.sweep);

@@ -11,7 +11,7 @@ use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
 impl PlanExecutor<'_> {
-    /// Returns a submission that can be changed while it is pending and that others may join.
+    /// Returns a submission that can be changed while it is pending and beside which others may be queued.
     pub(super) fn queued_submission(
         &self,
         intent: PlannedSubmission,
@@ -92,8 +92,8 @@ impl PlanExecutor<'_> {
         }
     }
 
-    /// Returns the queue choice of a submission for some GPUs and a run time: that of its request, else the
-    /// one from the first submission, else the first way whose limit suits the job.
+    /// Returns the queue choice of a submission for some GPUs and a run time: that of its request, else that
+    /// of the first submission, else the first queue choice whose limit suits the job.
     fn queue_choice(
         &self,
         tracked: &JobState,

@@ -10,7 +10,7 @@ use hsched_model::{
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};
-use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, Weigh, meets};
+use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, Weigh, meets, own_preempted};
 
 /// Maximum number of requests per job.
 const MOST: usize = 24;
@@ -24,7 +24,7 @@ pub struct Listing<'a> {
     pub defaults: &'a JobDefaults,
     /// Rates between nodes and within one, if the cluster does not give them.
     pub rates: (BitRate, BitRate),
-    /// The most GPUs of a type that jobs may expect; empty means no limit.
+    /// The maximum number of GPUs of each type that jobs may expect; empty means no limit.
     pub capacity: &'a BTreeMap<GpuType, u32>,
     /// The shortest limit that a request may have, if partitions allow it.
     pub at_least: Option<Seconds>,
@@ -51,7 +51,7 @@ pub struct JobRequests {
     pub possible: usize,
     /// Requests dropped because their limit would end the job before it is done, and it cannot resume.
     pub cut: Vec<RequestOption>,
-    /// Why a partition offers no request, if one does not.
+    /// Why some partition offers no request, if this is the case.
     pub nothing: Option<String>,
 }
 
@@ -149,8 +149,8 @@ impl Listing<'_> {
         (!allowed.contains(qos)).then_some((qos, partition.name.as_str()))
     }
 
-    /// Returns the options that no estimate takes into account, including a reservation missing in the
-    /// snapshot.
+    /// Returns the options that no estimate takes into account, including a reservation that is missing in
+    /// the snapshot.
     fn not_counted(&self) -> Vec<String> {
         let unknown = self.options.further.reservation.iter().filter(|name| !self.has_reservation(name));
         let unknown = unknown.map(|name| format!("--reservation={name}"));
@@ -327,6 +327,7 @@ impl Listing<'_> {
             walltime,
             cost,
             preemptible: partition.is_some_and(|partition| partition.preemptible),
+            preempts: own_preempted(self.snapshot, &request).iter().map(|job| job.id.clone()).collect(),
             not_counted: self.not_counted(),
             request,
             queue_choice: QueueChoice { billed_per_hour, ..queue_choice },

@@ -3,7 +3,7 @@
 use crate::{Outcome, Phase, State};
 use hsched_model::Job;
 
-/// Where a job begins.
+/// The epoch at which a job begins, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumePoint {
     /// At its first epoch, because none was ever finished.

@@ -16,9 +16,9 @@ pub struct Rules {
     pub network: BitRate,
     /// Rate between GPUs of a node if the cluster does not give it.
     pub intra_node: BitRate,
-    /// The most GPUs of each type that all jobs together may hold; empty means no limit.
+    /// The maximum number of GPUs of each type that all jobs together may hold; empty means no limit.
     pub capacity: BTreeMap<GpuType, u32>,
-    /// The most GPUs for a job that accepts fewer, whatever its `max_gpus` says.
+    /// The maximum number of GPUs for a job that accepts fewer, regardless of its `max_gpus`.
     pub most_gpus: Option<u32>,
     /// Whether jobs must run on exactly the planned nodes, not on nodes of the same kind.
     pub pinned: bool,
@@ -52,9 +52,9 @@ impl Rules {
     /// How long Slurm may not list a job before the job counts as gone; each reported epoch restarts this
     /// time.
     pub const VANISHED: Seconds = Seconds(60.0);
-    /// Number of epoch lengths that a job that has reported may be silent before it counts as gone.
+    /// Number of epoch lengths for which a job with reports may be silent before it counts as gone.
     pub const SILENT_EPOCHS: f64 = 2.0;
-    /// Upper limit of that silence for long epochs; also how long to wait for ranks that report from a lost
+    /// Upper limit of that silence for long epochs; also the maximum wait for ranks that report from a lost
     /// node.
     pub const LONGEST_SILENCE: Seconds = Seconds(600.0);
     /// How long a job that its rule has stopped may train on before it is ended, if it does so for several epochs.
@@ -67,13 +67,13 @@ impl Rules {
     pub const NODES_PATIENCE: Seconds = Seconds(60.0);
     /// How long after a failure its node may be found to be down. Slurm's default is five minutes.
     pub const NOTICED: Seconds = Seconds(600.0);
-    /// How long Slurm may take to end a job before it is told again.
+    /// Time that Slurm may take to end a job before the request is repeated.
     pub const KILL_PATIENCE: Seconds = Seconds(120.0);
     /// How long other jobs wait for the GPUs of a job that Slurm fails to end.
     pub const STUCK: Seconds = Seconds(300.0);
     /// How many consecutive ends from outside, without an epoch, use no retry.
     pub const MOST_FRUITLESS: u32 = 10;
-    /// How often in a row a time limit may cut a job before it finishes an epoch without using a retry.
+    /// How many times in a row a time limit may end a job before it finishes an epoch, without using a retry.
     pub const MOST_CUTS: u32 = 3;
     /// The wait for local devices that seemed free but are still in use.
     pub const IN_USE: Seconds = Seconds(1.0);

@@ -8,7 +8,7 @@ use hsched_plan::{CheckedPlan, Placement, Problem};
 /// Jobs submitted together by one plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Unique.
+    /// Unique id.
     pub id: String,
     /// The jobs of the plan with their remaining epochs.
     pub jobs: Vec<Job>,
@@ -29,8 +29,8 @@ pub struct PlannedSubmission {
     pub job: usize,
     /// Its number among the job's copies; 0 if there is only one.
     pub copy: u32,
-    /// Whether it races with the job's other submissions of the run: the first to start trains, and the others
-    /// leave.
+    /// Whether it races with the job's other submissions of the run: the first to start trains, and the
+    /// others end.
     pub race: bool,
     /// The run whose race it joins, if that is another run.
     pub joins: Option<String>,

@@ -1,4 +1,4 @@
-//! The outcome of a job, in the few figures that are kept after the job itself is forgotten.
+//! The result of a job: the few figures that are kept after the job itself is forgotten.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use hsched_model::{Command, GoalMode, GpuType, JobName, Time};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     pub name: JobName,
-    /// The sweep that made it, by the name in the job file.
+    /// The sweep to which it belongs, by the name in the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<String>,
     /// The values of that sweep.
@@ -33,10 +33,10 @@ pub struct RunResult {
     pub why: Option<String>,
     pub epochs_done: u64,
     pub epochs: u64,
-    /// GPU-seconds held, by type: of a GPU with slots the part of one slot.
+    /// GPU-seconds held, by type: for a slot, its part of a GPU.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpu_s: BTreeMap<GpuType, f64>,
-    /// The metric that its owner judges it by, and whether lower (`min`) or higher (`max`) is better.
+    /// The metric of its target, and whether lower (`min`) or higher (`max`) is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<(String, String)>,
     /// The metrics that rank 0 has reported, by name.
@@ -66,7 +66,7 @@ pub struct RunSubmission {
     pub gpus: Gpus,
     /// Predicted length of an epoch in seconds.
     pub epoch_s: f64,
-    /// Whether the prediction had no measurement behind it.
+    /// Whether the prediction was not based on a measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
     pub epochs_before: u64,
@@ -105,6 +105,26 @@ pub struct MetricRange {
 }
 
 impl MetricRange {
+    /// Returns the range of a single value.
+    pub fn of(epoch: u64, value: f64) -> Self {
+        Self {
+            least: value,
+            least_epoch: epoch,
+            most: value,
+            most_epoch: epoch,
+            last: value,
+            last_epoch: epoch,
+        }
+    }
+
+    /// Returns its values with their epochs, in order.
+    pub(super) fn points(&self) -> [(u64, f64); 3] {
+        let Self { least, least_epoch, most, most_epoch, last, last_epoch } = *self;
+        let mut points = [(least_epoch, least), (most_epoch, most), (last_epoch, last)];
+        points.sort_by_key(|(epoch, _)| *epoch);
+        points
+    }
+
     /// Returns the best value and its epoch.
     pub fn best(&self, mode: GoalMode) -> (f64, u64) {
         match mode {
@@ -144,7 +164,7 @@ impl RunSubmission {
         f64::from(self.gpus.total()) * self.sampled.part()
     }
 
-    /// Returns the same by type.
+    /// Returns the number of its GPUs by type.
     pub(super) fn gpu_counts(&self) -> impl Iterator<Item = (GpuType, f64)> {
         let part = self.sampled.part();
         self.gpus.by_type().into_iter().map(move |(gpu_type, count)| (gpu_type, f64::from(count) * part))
@@ -153,7 +173,7 @@ impl RunSubmission {
 
 impl RunResult {
     /// Returns the result of a job at the time `now`; `reported` has the report files of each submission:
-    /// past ones first, then current ones.
+    /// past submissions first, then current ones.
     pub fn new(tracked: &JobState, reported: &[Reports], now: Time) -> Self {
         let job = &tracked.job;
         let (ended, why) = match &tracked.phase {
@@ -187,8 +207,7 @@ impl RunResult {
         }
     }
 
-    /// Drops submissions of an earlier job of the same name, which version 0.2.0 kept in the later job as
-    /// well.
+    /// Drops submissions of an earlier job of the same name, which version 0.2.0 also kept in the later job.
     pub(super) fn without_earlier(mut self) -> Self {
         let count = self.submissions.len();
         self.submissions.retain(|submission| submission.submitted >= self.added);
@@ -247,7 +266,7 @@ fn submissions(tracked: &JobState, reported: &[Reports]) -> Vec<RunSubmission> {
     all
 }
 
-/// Returns the seconds of the epochs that a submission finished, if each of them has a length.
+/// Returns the total seconds of the epochs that a submission finished, if the length of each is known.
 fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
     let before = submission.epochs_before;
     let epochs = before.saturating_add(1)..=before.saturating_add(submission.epochs);
@@ -262,44 +281,53 @@ fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> 
 /// Returns the metrics by epoch. If an epoch was trained again, its newest values count. For a job that was
 /// added again, epochs of the earlier job count up to the point from which it resumed.
 pub(super) fn curve(tracked: &JobState, reported: &[Reports]) -> BTreeMap<u64, Vec<(String, f64)>> {
-    let past = tracked.past.iter().map(|past| &past.attempt);
-    let attempts = past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt));
-    let is_earlier = |attempt: &SubmissionRecord| attempt.meant < tracked.added;
-    let first = attempts.clone().find(|attempt| !is_earlier(attempt));
-    let resumed = first.map_or(tracked.epochs_done, |attempt| attempt.epochs_before);
     let counts = |(attempt, reports): (&SubmissionRecord, &Reports)| {
-        let last = if is_earlier(attempt) { resumed } else { u64::MAX };
+        let last = counted_until(tracked, attempt);
         let reports = reports.epochs.iter().filter(move |report| report.epoch <= last);
         reports.map(|report| (report.epoch, report.metrics.clone())).collect::<Vec<_>>()
     };
-    attempts.zip(reported).flat_map(counts).collect()
+    attempts(tracked).zip(reported).flat_map(counts).collect()
+}
+
+/// Returns the submissions of a job: past ones first, then current ones.
+pub(super) fn attempts(tracked: &JobState) -> impl Iterator<Item = &SubmissionRecord> {
+    let past = tracked.past.iter().map(|past| &past.attempt);
+    past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
+}
+
+/// Returns the epoch up to which a submission counts: for a submission of an earlier job of the same name,
+/// the epoch after which the job resumed.
+pub(super) fn counted_until(tracked: &JobState, attempt: &SubmissionRecord) -> u64 {
+    let is_earlier = |attempt: &SubmissionRecord| attempt.meant < tracked.added;
+    if !is_earlier(attempt) {
+        return u64::MAX;
+    }
+    let first = attempts(tracked).find(|attempt| !is_earlier(attempt));
+    first.map_or(tracked.epochs_done, |attempt| attempt.epochs_before)
 }
 
 pub(super) fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<String, MetricRange> {
     let mut ranges: BTreeMap<String, MetricRange> = BTreeMap::new();
     let values = curve.iter().flat_map(|(epoch, metrics)| metrics.iter().map(|metric| (*epoch, metric)));
     for (epoch, (name, value)) in values.filter(|(_, (_, value))| value.is_finite()) {
-        let (value, first) = (
-            *value,
-            MetricRange {
-                least: *value,
-                least_epoch: epoch,
-                most: *value,
-                most_epoch: epoch,
-                last: *value,
-                last_epoch: epoch,
-            },
-        );
-        let range = ranges.entry(name.clone()).or_insert(first);
-        if value < range.least {
-            (range.least, range.least_epoch) = (value, epoch);
-        }
-        if value > range.most {
-            (range.most, range.most_epoch) = (value, epoch);
-        }
-        (range.last, range.last_epoch) = (value, epoch);
+        add_value(&mut ranges, epoch, name, *value);
     }
     ranges
+}
+
+/// Adds the value of a metric after an epoch later than all earlier values.
+pub(super) fn add_value(ranges: &mut BTreeMap<String, MetricRange>, epoch: u64, name: &str, value: f64) {
+    let Some(range) = ranges.get_mut(name) else {
+        ranges.insert(name.to_owned(), MetricRange::of(epoch, value));
+        return;
+    };
+    if value < range.least {
+        (range.least, range.least_epoch) = (value, epoch);
+    }
+    if value > range.most {
+        (range.most, range.most_epoch) = (value, epoch);
+    }
+    (range.last, range.last_epoch) = (value, epoch);
 }
 
 /// Returns a shell line that runs the job's command with its environment in its directory.

@@ -9,7 +9,7 @@ use hsched_model::{GpuType, Time};
 /// Seconds per hour.
 const HOUR: f64 = 3600.0;
 
-/// The GPU time of one or several jobs and its result. Unknown values are `None`, never 0.
+/// The GPU time of one or several jobs, and its cost. Unknown values are `None`, never 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuUsage {
     /// GPU hours held, by type.
@@ -18,12 +18,12 @@ pub struct GpuUsage {
     pub sampled: f64,
     /// Idle part of the sampled hours; `None` without samples.
     pub idle: Option<f64>,
-    /// GPU hours of submissions that another one followed, minus the epochs that they finished.
+    /// GPU hours of submissions that were followed by another one, minus the epochs that they finished.
     pub lost: Option<f64>,
     pub energy: Option<Energy>,
     /// RGU hours; `None` if a type has no reference units.
     pub reference_hours: Option<f64>,
-    /// What the partitions billed; `None` unless it is known for all held GPUs.
+    /// The amount that the partitions billed; `None` unless it is known for all held GPUs.
     pub billed_hours: Option<f64>,
 }
 
@@ -45,12 +45,12 @@ pub enum EnergySource {
     Samples,
     /// Nominal power times time held: an estimate, usually too high.
     Nominal,
-    /// Some submissions by samples, others by nominal power.
+    /// For some submissions from samples, for others from nominal power.
     Mixed,
 }
 
 impl EnergySource {
-    /// Returns its name in JSON.
+    /// Returns the name of the source in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Samples => "samples",

@@ -21,7 +21,7 @@ pub struct NodeSamples {
 /// The activity of a node's ranks at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeSample {
-    /// By the node's clock.
+    /// The time by the node's clock.
     pub at: Time,
     pub ranks: Vec<RankSample>,
 }
@@ -45,11 +45,11 @@ pub struct RankSample {
     pub activity: Option<Activity>,
 }
 
-/// The current activity that a training program reports.
+/// The current activity of a training program, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Until the end of its first step, which may compile.
+    /// Before the end of its first step, which may compile.
     Start,
     /// Waiting for data.
     Data,
@@ -67,7 +67,7 @@ pub enum Activity {
     Other,
 }
 
-/// GPU use according to samples, in GPU-seconds: of a GPU with slots the part of one slot.
+/// GPU use according to samples, in GPU-seconds; for a slot, its part of a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledUse {
     /// Time with known utilisation.
@@ -81,7 +81,7 @@ pub struct SampledUse {
     pub metered: Seconds,
     /// Energy in that time, in joules.
     pub energy_j: f64,
-    /// How many slots each GPU had, if it had several.
+    /// Number of slots of each GPU, if it had several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
 }

@@ -22,7 +22,7 @@ pub struct ScriptJob {
     pub workdir: String,
     /// Options on the command line of sbatch.
     pub options: Vec<String>,
-    /// Its comment in the script or on the command line, which hsched embeds in its own comment.
+    /// Comment that the user set in the script or on the command line; hsched embeds it in its own comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// Its output file, then its error file: Slurm file name patterns, relative to `workdir`.
@@ -30,7 +30,7 @@ pub struct ScriptJob {
     /// Number of tasks of its array; `None` for other jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
-    /// What `watch --queue` may change while it is pending.
+    /// The parts of its request that `watch --queue` may change while it is pending.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub may: BTreeSet<RequestPart>,
     pub added: Time,
@@ -63,23 +63,23 @@ pub enum RequestPart {
 pub struct ScriptSubmission {
     /// Unique id, stored in the comment of the Slurm job.
     pub run: String,
-    /// When the submission was decided.
+    /// Time at which the submission was decided.
     pub meant: Time,
     pub stage: Stage,
     pub job_id: Option<JobId>,
-    /// In Slurm's spelling.
+    /// The id in Slurm's spelling.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
-    /// Since when Slurm has not listed it although it should.
+    /// The time since which Slurm has not listed it although it should.
     pub missing: Option<Time>,
-    /// Why it is pending, in Slurm's words.
+    /// Why the job is pending, in Slurm's words.
     pub reason: Option<String>,
     #[serde(default)]
     pub facts: ScriptFacts,
     /// The planned change of its request, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// When a change was last considered.
+    /// Time at which a change was last considered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub examined: Option<Time>,
 }
@@ -146,7 +146,7 @@ impl ScriptFacts {
 }
 
 impl ScriptJob {
-    /// Returns the unique key of its submission.
+    /// Returns the unique key of the script's submission.
     pub fn key(&self) -> SubmissionKey {
         SubmissionKey::new(self.name.clone(), &self.submission.run)
     }
@@ -156,7 +156,7 @@ impl ScriptJob {
         self.end.is_some() && self.next.is_none()
     }
 
-    /// Returns whether its last submission was cancelled in favour of another one that is not made yet.
+    /// Returns whether its last submission was cancelled in favour of another one that has not been made yet.
     pub fn is_between(&self) -> bool {
         self.end.is_some() && self.next.is_some()
     }
@@ -294,7 +294,7 @@ impl ScriptJob {
                 let submission = &mut self.submission;
                 (submission.started, submission.reason, submission.change) = (Some(*since), None, None);
                 if matches!(submission.stage, Stage::Stopping { then: AfterStop::GoOn, .. }) {
-                    // It started before it could be cancelled for another request.
+                    // The job started before it could be cancelled for another request.
                     submission.stage = Stage::Running;
                 }
                 (self.end, self.next) = (None, None);

@@ -44,7 +44,7 @@ fn shown(script: &ScriptJob, sighting: &Sighting, facts: &ScriptFacts, seen: &Ob
             let is_new = !is_known || submission.started.is_none();
             news.extend(is_new.then_some(News::Started { job_id, submit_time, at, gpus: None }));
         }
-        // The job was too short to be seen running. One that ended before it was presumed lost stays ended.
+        // The job was too short to be seen running. A job that ended before it was presumed lost stays ended.
         QueueState::Ended { .. } if !script.is_over() => {
             news.extend((!is_known).then_some(News::Queued { job_id, submit_time }));
         }
@@ -60,7 +60,7 @@ fn shown(script: &ScriptJob, sighting: &Sighting, facts: &ScriptFacts, seen: &Ob
     news
 }
 
-/// Returns what the absence of a submission in Slurm means.
+/// Returns the event for a submission that Slurm does not list.
 fn missing(script: &ScriptJob, seen: &Observation) -> Option<News> {
     let Some(since) = script.submission.missing else { return Some(News::Missing) };
     let for_long = seen.at.since(since);

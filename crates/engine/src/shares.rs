@@ -136,8 +136,8 @@ pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
     state.jobs.iter().flat_map(one)
 }
 
-/// Returns new shares for running submissions whose batch division uses speeds that turned out wrong, and
-/// marks them in the state.
+/// Returns new shares for running submissions whose shares are based on speeds that turned out to be wrong,
+/// and marks them in the state.
 pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Action> {
     if EQUAL.contains(&policy) {
         return Vec::new();

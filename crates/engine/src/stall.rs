@@ -1,8 +1,8 @@
 //! Detection of stuck jobs from samples of their ranks and from their reports.
 //!
 //! A healthy training also has long pauses: its first step may compile, and checkpoints and evaluations leave
-//! GPUs idle. A pause counts as a stall only if it is longer than these usually take, than the activity that
-//! the program reports takes, and than the job's longest pause that proved harmless.
+//! GPUs idle. A pause counts as a stall only if it is longer than such pauses usually are, longer than the
+//! reported activity of the program usually takes, and longer than the job's longest harmless pause.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use hsched_model::{Seconds, StuckRule, Time};
 pub struct Stall {
     pub kind: StallKind,
     pub since: Time,
-    /// When it was first seen.
+    /// Time at which the stall was first seen.
     pub seen: Time,
     /// The affected ranks.
     pub ranks: Vec<usize>,
@@ -46,10 +46,11 @@ pub enum StallKind {
 /// The longest pause that is never reported.
 const PAUSE: f64 = 600.0;
 
-/// The same before the first step while CPUs are busy, because data are loaded or kernels compiled.
+/// The longest such pause before the first step while CPUs are busy, because data are loaded or kernels
+/// compiled.
 const START: f64 = 1800.0;
 
-/// The same while the program reports that it saves, evaluates or starts.
+/// The longest such pause while the program reports that it saves, evaluates or starts.
 const BUSY_OTHERWISE: f64 = 3600.0;
 
 /// Maximum length of a pause relative to the longest harmless one.
@@ -135,7 +136,7 @@ impl Course<'_> {
         Some(self.stall(kind, since, quiet_ranks.into_iter().map(|(rank, _)| rank), cause))
     }
 
-    /// Returns that no rank has made a step for too long, if ranks count their steps.
+    /// Returns a stall if no rank has made a step for too long; only for jobs whose ranks count their steps.
     fn without_step(&self) -> Option<Stall> {
         let still: Option<Vec<Time>> = self.tracks.iter().map(Track::same_step_since).collect();
         let since = still?.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -156,7 +157,7 @@ impl Course<'_> {
         is_long.then(|| self.stall(StallKind::NoEpoch, since, [], None))
     }
 
-    /// Returns how long a pause may be.
+    /// Returns the maximum length of a pause.
     fn limit(&self) -> f64 {
         let says = |track: &Track<'_>| {
             track.last().activity.is_some_and(|activity| !matches!(activity, Activity::Data | Activity::Step))
@@ -272,7 +273,7 @@ fn seen(node: &NodeSamples) -> Option<Time> {
 }
 
 impl Stall {
-    /// Returns a message on what is wrong and for how long; `all` is the number of the job's ranks.
+    /// Returns a message about the problem and its duration; `all` is the number of the job's ranks.
     pub fn text(&self, all: u32) -> String {
         let time = span(self.seen.since(self.since));
         let ranks = numbers(&self.ranks);

@@ -52,8 +52,8 @@ impl Track<'_> {
         trailing.last().map_or(self.end(), |(at, _)| *at)
     }
 
-    /// Returns since when the rank has been idle; `None` if it was active in its last sample or the data are
-    /// insufficient.
+    /// Returns the time since which the rank has been idle; `None` if it was active in its last sample or the
+    /// data are insufficient.
     pub(super) fn quiet_since(&self) -> Option<Time> {
         let mut since = None;
         for place in (0..self.points.len()).rev() {
@@ -66,7 +66,7 @@ impl Track<'_> {
         since
     }
 
-    /// Returns since when the rank has made no step; `None` if it does not count steps.
+    /// Returns the time since which the rank has made no step; `None` if it does not count steps.
     pub(super) fn same_step_since(&self) -> Option<Time> {
         let steps = self.last().steps?;
         Some(self.since(|sample| sample.steps == Some(steps)))

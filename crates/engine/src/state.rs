@@ -23,7 +23,7 @@ pub struct State {
     pub nodes_down: BTreeSet<NodeName>,
     /// Fingerprint of the last decision's input; an equal input needs no new decision.
     pub decided: Option<u64>,
-    /// When the policy wants to be asked again even if the input is unchanged.
+    /// The time at which the policy wants to be called again even if the input is unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake: Option<Time>,
     /// The policy's memory of its last decisions.
@@ -43,7 +43,7 @@ pub struct State {
     /// Known speeds; stored in a separate file.
     #[serde(skip)]
     pub cache: Cache,
-    /// Id under which this state directory contributes to merged speeds.
+    /// Id under which this state directory contributes to shared speeds.
     #[serde(skip)]
     pub contributor: String,
 }
@@ -72,12 +72,12 @@ pub struct JobState {
     /// Its longest pause that looked like a stall but proved harmless.
     #[serde(default, rename = "pause_s", skip_serializing_if = "Option::is_none")]
     pub pause: Option<Seconds>,
-    /// When its last finished epoch was seen.
+    /// Time at which its last finished epoch was seen.
     pub epoch_at: Option<Time>,
     pub added: Time,
     /// The last event, as a message for the user.
     pub last: (Time, String),
-    /// An earlier submission that Slurm still has; no other may be submitted.
+    /// An earlier submission that is still in Slurm; until it ends, no other may be submitted.
     pub stray: Option<JobId>,
     /// GPU types outside its file's list on which its first run failed; it is not tried there again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -225,7 +225,7 @@ impl JobState {
         Job { epochs: self.epochs_left().max(1), ..Job::clone(&self.job) }
     }
 
-    /// Returns a message on how many retries remain after the next one starts.
+    /// Returns a message on the number of retries that remain after the next one.
     pub fn retries_left(&self) -> String {
         match (self.job.retries.saturating_sub(self.failures), self.job.retries) {
             (0, _) => "last retry".to_owned(),
@@ -281,7 +281,7 @@ impl JobState {
         }
     }
 
-    /// Returns whether a run can be continued after its time limit: its owner says that it saves, or one
+    /// Returns whether a run can be continued after its time limit: the user states that it saves, or one
     /// attempt was seen to continue after the epochs of another.
     pub fn resumes(&self) -> bool {
         let went_on = |attempt: &SubmissionRecord, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
@@ -313,8 +313,8 @@ impl JobState {
         Some(Time((begun + all * epoch.0).max(now.0)))
     }
 
-    /// Returns how long a running job has reported no epoch, if that is too long: three times the length of
-    /// one or, without a report since its start, the time of all remaining epochs. Never under a minute.
+    /// Returns how long a running job has reported no epoch, if that is too long: at least a minute, and more
+    /// than three epoch lengths or, without a report since its start, the time of all remaining epochs.
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
         let attempt = self.phase.running().filter(|_| !self.job.is_command())?;
         let reports = self.epochs_done > attempt.epochs_before;

@@ -63,7 +63,7 @@ pub(super) fn is_idle(
         && is_settled(state, at, cluster, rules, planner)
 }
 
-/// Returns the request that ends a script cancelled by its owner.
+/// Returns the request that ends a script that the user cancelled.
 fn cancel_script(script: &ScriptJob) -> Option<Action> {
     let why = "cancelled by the user".to_owned();
     Some(Action::Cancel { of: script.key(), job_id: script.due_cancel()?, why })

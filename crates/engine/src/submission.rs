@@ -53,7 +53,7 @@ pub enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopProgress {
-    /// It is about to be made, or may not have been received.
+    /// The request is about to be made, or may not have been received.
     Meant,
     /// The job was asked to save and end.
     Asked,
@@ -67,9 +67,9 @@ pub enum StopProgress {
 pub enum AfterStop {
     /// The job continues on other GPUs.
     GoOn,
-    /// The job is cancelled by its owner.
+    /// The user cancelled the job.
     Cancel,
-    /// The job completes early by decision of the policy.
+    /// The policy decided that the job completes early.
     Finish,
     /// The job completes, because another copy completed it at this time.
     Done(Time),
@@ -98,7 +98,7 @@ pub struct SubmissionRecord {
     /// Whether its next piece was queued, or could not be.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_next: bool,
-    /// Whether its time limit is final, because a shorter one was refused.
+    /// Whether its time limit is final, because Slurm refused a shorter one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keeps_limit: bool,
     /// The GPUs that its request can be changed to, because its script has tables for them.
@@ -117,22 +117,22 @@ pub struct SubmissionRecord {
     pub communication: Seconds,
     /// Number of epochs finished before it.
     pub epochs_before: u64,
-    /// When it was decided.
+    /// Time at which it was decided.
     pub meant: Time,
     /// Slurm's job id; together with the submit time and the run it identifies the job.
     pub job_id: Option<JobId>,
-    /// In Slurm's spelling.
+    /// The id in Slurm's spelling.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
     /// Its allocated GPUs; before its start, the planned ones.
     pub gpus: Gpus,
-    /// Since when Slurm has not listed it although it should.
+    /// The time since which Slurm has not listed it although it should.
     pub missing: Option<Time>,
-    /// Why it is pending, in Slurm's words.
+    /// Why the submission is pending, in Slurm's words.
     pub reason: Option<String>,
     /// Unexpected content of rank 0's reports.
     pub odd: Option<String>,
-    /// How it is stuck.
+    /// The stall, if the submission is stuck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
     /// GPU types in use that the job's file does not list.
@@ -154,7 +154,7 @@ pub struct SubmissionRecord {
     /// The last new shares decided while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_shares: Option<Box<NewShares>>,
-    /// Whether the predicted epoch had no measurement behind it.
+    /// Whether the predicted epoch was not based on a measurement.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unmeasured: bool,
     /// Its time limit, if known.
@@ -176,19 +176,19 @@ impl SubmissionKey {
 }
 
 impl Submission {
-    /// Returns whether it has this key.
+    /// Returns whether the submission has this key.
     pub fn is(&self, key: &SubmissionKey) -> bool {
         self.attempt.run == key.run && self.attempt.copy == key.copy
     }
 
-    /// Returns whether it has its GPUs and is not being ended.
+    /// Returns whether the submission has its GPUs and is not being ended.
     pub fn is_running(&self) -> bool {
         self.stage == Stage::Running
     }
 }
 
 impl Stage {
-    /// Returns the stage in one word.
+    /// Returns the stage as one word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Meant => "submitting",
@@ -198,7 +198,8 @@ impl Stage {
         }
     }
 
-    /// Returns its progress as an increasing number; the most advanced of several copies represents all.
+    /// Returns the stage as a number that increases with progress; the most advanced of several copies
+    /// represents the job.
     pub(super) fn rank(self) -> u8 {
         match self {
             Self::Meant => 0,
@@ -215,12 +216,12 @@ impl SubmissionRecord {
         SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }
     }
 
-    /// Returns the run whose race it is in.
+    /// Returns the run whose race it has joined, or its own run.
     pub fn race_run(&self) -> &str {
         self.joins.as_deref().unwrap_or(&self.run)
     }
 
-    /// Returns whether it races with another one: the first of them to start trains.
+    /// Returns whether it races with another submission; the first to start trains.
     pub fn races_with(&self, other: &Self) -> bool {
         let after = |record: &Self| record.follows.as_ref().map(|piece| piece.job_id);
         self.race_run() == other.race_run() && after(self) == after(other)
@@ -231,15 +232,15 @@ impl SubmissionRecord {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
-    /// Returns whether it ended so late that Slurm may have asked it to stop before its time limit, by
-    /// `grace` and up to a minute more.
+    /// Returns whether it ended so late that Slurm may have asked it to stop: `grace` and up to a minute
+    /// before its time limit.
     pub fn is_near_limit(&self, ended: Time, grace: Seconds) -> bool {
         let ran = self.started.map(|started| ended.since(started).0);
         self.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - 60.0)
     }
 
-    /// Returns it with its requested time limit; whether its job `resumes` determines the meaning of a limit
-    /// that is too short.
+    /// Returns the submission with its requested time limit; `resumes`, whether its job can resume,
+    /// determines the meaning of a limit that is too short.
     pub fn within(self, walltime: Walltime, resumes: bool) -> Self {
         Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), ..self }
     }
@@ -251,7 +252,7 @@ impl SubmissionRecord {
             let before = GpuRequest::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
             self.tables.extend(before);
             match amendment.queue_choice.take() {
-                // These GPUs may use other partitions again.
+                // The new GPUs may use other partitions again.
                 Some(queue_choice) => self.queue_choice = Some(queue_choice),
                 None => self.tables.retain(|known| *known != kind),
             }

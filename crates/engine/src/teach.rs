@@ -2,24 +2,38 @@
 
 use std::collections::BTreeMap;
 
+use crate::node_times::NodeTimes;
 use crate::{End, EpochReport, JobState, RankReport, SubmissionKey, SubmissionRecord, Timed};
 use hsched_model::number::to_f64;
-use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
+use hsched_model::{Estimates, GpuType, Job, NodeName, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Sample, SampleSource, SpeedCell, SpeedKey, ThroughputMatrix};
+
+/// The known speeds before a report.
+#[derive(Clone, Copy)]
+pub(super) struct Measured<'a> {
+    pub cache: &'a Cache,
+    pub node_times: &'a NodeTimes,
+}
 
 /// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
 /// length. If the length is not reported, the time since the previous epoch was `seen` is used, which is
-/// better than no measurement.
+/// better than no measurement. Slow nodes give no information about the speed of a GPU type.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,
     report: &EpochReport,
     seen: Option<Seconds>,
-    cache: &Cache,
+    Measured { cache, node_times }: Measured<'_>,
 ) -> Vec<Sample> {
+    let is_slow = |node: &NodeName| node_times.is_slow(node, &tracked.job.model, report.at);
     if !report.ranks.is_empty() {
-        let samples = report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at));
+        let node = |rank: &RankReport| rank.node.clone().or_else(|| attempt.node_of(rank.rank));
+        let ranks = report.ranks.iter().filter(|rank| !node(rank).is_some_and(|node| is_slow(&node)));
+        let samples = ranks.flat_map(|rank| by_rank(tracked, attempt, rank, report.at));
         return typical(samples.collect());
+    }
+    if attempt.gpus.0.keys().any(is_slow) {
+        return Vec::new();
     }
     // The first epoch after a stop may have begun before it, and its remaining length is unknown.
     let resumed = report.epoch == attempt.epochs_before + 1 && tracked.may_have_saved();
@@ -30,8 +44,8 @@ pub(super) fn by_epoch(
 /// Minimum length of a job whose start and end may count as training.
 const LONG: Seconds = Seconds(600.0);
 
-/// Returns one sample for each GPU type, batch and source, with the median time: the ranks of one epoch are
-/// slow or fast together, so they are not independent.
+/// Returns one sample for each GPU type, batch and source, with the median time: the times of ranks in one
+/// epoch are not independent.
 fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     let kind = |sample: &Sample| (sample.key.clone(), sample.source, sample.batch);
     samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));

@@ -1,4 +1,4 @@
-//! Actions outside the policy: ending cancelled jobs, submissions that do not stop or can never start, and
+//! Actions outside the policy: ending cancelled jobs and submissions that do not stop or can never start, and
 //! shortening limits of continuations.
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ impl<'a> Timeouts<'a> {
         Self { rules, at, up: (!cluster.nodes.is_empty()).then_some(counts) }
     }
 
-    /// Returns the actions that end submissions of a job: those that its owner cancelled, that do not stop,
-    /// or that can never start.
+    /// Returns the actions that end submissions of a job: those that the user cancelled, that do not stop, or
+    /// that can never start.
     pub(super) fn end(&self, tracked: &JobState) -> impl Iterator<Item = Action> {
         tracked.phase.submissions().iter().filter_map(move |submission| self.end_one(tracked, submission))
     }

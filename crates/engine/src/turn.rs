@@ -35,8 +35,8 @@ pub trait World {
     /// Ends a submission.
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
 
-    /// Returns whether a request that fails to get through implies that the next one would fail too, because
-    /// the same service receives all of them.
+    /// Returns whether the failure of one request to get through implies that the next one would also fail,
+    /// because the same service receives all requests.
     fn is_one_service(&self) -> bool {
         true
     }
@@ -56,7 +56,8 @@ pub trait World {
         Vec::new()
     }
 
-    /// Returns how long a run's only submission would wait in the queue if it was submitted now, if known.
+    /// Returns how long a run's only submission would wait in the queue if it were submitted now; `None` if
+    /// that is unknown.
     fn forecast(&mut self, run: &Run) -> Option<Seconds>;
 }
 
@@ -83,7 +84,7 @@ pub trait Keeper {
     fn add(&mut self, at: Time, event: &Event) -> Result<(), Self::Error>;
 }
 
-/// Stores nothing: for a state that need not outlive its process.
+/// A keeper that stores nothing, for a state that need not outlive its process.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepsNothing;
 

@@ -1,7 +1,6 @@
 //! The problem that a policy decides on, built from the state and the cluster: open jobs, and the GPUs that
 //! they have or may get.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ impl View {
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
         let open: Vec<&JobState> = places.iter().map(|&place| &state.jobs[place]).collect();
         let kept_off = KeptOff::new(state, cluster, &rules.defaults, at);
-        let planned: Vec<Cow<'_, Job>> = open.iter().map(|tracked| kept_off.planned(tracked)).collect();
+        let planned: Vec<Arc<Job>> = open.iter().map(|tracked| kept_off.planned(tracked)).collect();
         let jobs: Vec<&Job> = planned.iter().map(AsRef::as_ref).collect();
         let access = Access::new(cluster, jobs.iter().copied(), &rules.defaults);
         let types = Problem::types_of(cluster);
@@ -102,7 +101,7 @@ impl View {
         &state.jobs[self.places[job]]
     }
 
-    /// Returns it mutably.
+    /// Returns a job of the problem from the state, mutably.
     pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut JobState {
         &mut state.jobs[self.places[job]]
     }
@@ -128,7 +127,7 @@ fn losses(tracked: &JobState) -> Option<Vec<f64>> {
     (falls && is_whole).then(|| tracked.curve.iter().map(|report| report.value).collect())
 }
 
-/// Returns what running jobs hold. Submissions that wait hold nothing, but their nodes are named.
+/// Returns the resources held by running jobs. Pending submissions hold nothing, but their nodes are listed.
 fn held(open: &[&JobState], access: &Access) -> Holdings {
     let mut held = Holdings::new();
     for (number, tracked) in open.iter().enumerate() {
@@ -273,7 +272,7 @@ impl<'a> Nowhere<'a> {
         Self { cluster, rules, by_partition: BTreeMap::new() }
     }
 
-    /// Returns why a job can run nowhere, if it cannot.
+    /// Returns why a job can run nowhere; `None` if it can run.
     pub(super) fn why(&mut self, job: &Job) -> Option<&str> {
         let partition = self.cluster.partition_of(job, &self.rules.defaults)?;
         if !self.by_partition.contains_key(partition) {

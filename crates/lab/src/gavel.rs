@@ -309,8 +309,8 @@ fn cheapest(demand: &GavelJob<'_>, speed: f64, prices: &[f64]) -> [Option<(usize
     shares
 }
 
-/// Gavel's FIFO: in order of arrival, each job gets the fastest type with enough free GPUs; later jobs give
-/// way.
+/// Gavel's FIFO: in order of arrival, each job gets the fastest type with enough free GPUs; later jobs are
+/// stopped for it.
 struct GavelFifo {
     state: SchedulingState,
     running: LastingOrder,

@@ -41,7 +41,7 @@ pub(super) type DeviceIndex = (NodeName, usize);
 pub struct Lease {
     pub(super) devices: Vec<DeviceIndex>,
     pub(super) needs: RankNeeds,
-    /// The other slots of the same GPUs, if it needs the GPUs exclusively.
+    /// The other slots of the same GPUs, if the job needs the GPUs exclusively.
     pub(super) beside: Vec<DeviceIndex>,
 }
 

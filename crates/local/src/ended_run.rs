@@ -121,7 +121,7 @@ pub(super) fn left_behind(
     if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
         return Ok(left_word(job, attempt, word));
     }
-    let is_done = reports::all_returned(&folder, attempt.ranks.len());
+    let is_done = reports::all_returned(&folder, attempt.ranks.len(), attempt.gpus.0.len());
     let is_done = is_done.map_err(|source| LiveError::Reports { folder, source })?;
     let end = if is_done { End::Completed } else { End::Interrupted };
     let queue_state = QueueState::Ended { end, at: Some(at), since: None };

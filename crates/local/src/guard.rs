@@ -29,7 +29,7 @@ pub(super) const KILL: u8 = b'k';
 /// Starts the script that a guard holds back.
 pub(super) const GO: u8 = b'g';
 
-/// What a guard starts, and where.
+/// The program that a guard starts, and its working directory.
 #[derive(Clone, Debug)]
 pub struct GuardOrder {
     /// The bash script.
@@ -58,9 +58,9 @@ impl GuardOrder {
 enum GuardEnd {
     /// Its script has ended with this status.
     Script(u8),
-    /// hsched asks for it or has ended.
+    /// hsched asks for the end, or has ended.
     Hsched,
-    /// Someone else asks for it: Slurm ends the allocation.
+    /// Another process asks for it, for example because Slurm ends the allocation.
     Signal(Signal),
 }
 
@@ -189,7 +189,7 @@ fn reap(script: Pid) -> Option<u8> {
     }
 }
 
-/// Asks all descendants of this process to end and waits for them up to this time.
+/// Asks all descendants of this process to end, and waits for them until the deadline.
 fn say_farewell(pid: i32, signals: &SignalFd, most: Duration) {
     let clock = SystemClock::default();
     for process in Process::descendants(pid) {

@@ -61,8 +61,8 @@ impl MemberWork {
         let _ = self.report_ends(here);
     }
 
-    /// Carries out the orders and reports ended submissions. If one file cannot be written, the rest is done
-    /// all the same.
+    /// Carries out the orders and reports ended submissions. If one file cannot be written, all other steps
+    /// are still done.
     pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Instructions {
         let mut told = Instructions::default();
         let mut done = self.report_ends(here);

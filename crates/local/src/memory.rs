@@ -5,7 +5,7 @@ use crate::gate::RankMemory;
 /// Device memory that the driver and libraries need per process, in bytes.
 const CONTEXT: u64 = 1 << 30;
 
-/// What a parked training has to do.
+/// An order to a parked training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParkingStep {
     /// Keep its memory.
@@ -41,7 +41,7 @@ impl Peak {
     }
 }
 
-/// Returns what the parked jobs do with the devices of a starting job. `need` is the most device
+/// Returns the orders to parked jobs on the devices of a starting job. `need` is the most device
 /// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
 /// They keep their memory only if the job is known to fit beside it.

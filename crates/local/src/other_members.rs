@@ -48,11 +48,11 @@ struct OtherMember {
     devices: Devices,
     /// When its report last changed.
     heard: Duration,
-    /// Since when it has been idle.
+    /// The time since which it has been idle.
     idle: Option<Duration>,
     is_silent: bool,
     is_released: bool,
-    /// Why it accepts no orders, if so.
+    /// Why it accepts no orders; `None` if it does.
     why_closed: Option<&'static str>,
     /// Whether it has joined since the last call of `new_members`.
     is_new: bool,
@@ -123,7 +123,7 @@ impl OtherMembers {
         self.leader.release_leaving()
     }
 
-    /// Returns the devices of a member; those of its orders count as taken.
+    /// Returns the devices of a member; devices of its orders count as in use.
     fn devices(&self, member: &MemberId, report: &PoolReport) -> Devices {
         let mut devices = Devices::new(report.nodes.iter().map(node).collect());
         let has_ended = |of: &SubmissionKey| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::devices::{DeviceIndex, Lease};
 use crate::gate::{GateRequest, RankMemory, RankWord, Stand};
 use crate::memory::{ParkingStep, Peak, SharedDevice, way};
-use crate::running::Guarded;
+use crate::running::GuardedProcesses;
 use hsched_engine::{State, SubmissionKey};
 use hsched_model::{JobName, NodeName, Seconds, Time};
 
@@ -15,7 +15,7 @@ const TO_END: Seconds = Seconds(10.0);
 /// A parked training.
 #[derive(Debug)]
 pub(super) struct ParkedTraining {
-    pub guarded: Guarded,
+    pub guarded: GuardedProcesses,
     pub lease: Lease,
     /// Completed epochs when it was parked.
     pub epochs: u64,
@@ -25,14 +25,14 @@ pub(super) struct ParkedTraining {
     hold: ParkingHold,
 }
 
-/// What a parked training keeps on its devices.
+/// The memory that a parked training keeps on its devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ParkingHold {
     Kept,
-    /// It was asked to move its data to the host.
+    /// The training was asked to move its data to the host.
     Moving,
     Moved,
-    /// It was asked to end within some time.
+    /// The training was asked to end within some time.
     Ending {
         until: Time,
     },
@@ -53,7 +53,7 @@ pub(super) type ParkingNotes = (JobName, String);
 impl ParkedTraining {
     /// Returns a training whose ranks have all reported that they are parked.
     pub(super) fn new(
-        guarded: Guarded,
+        guarded: GuardedProcesses,
         lease: Lease,
         done: (u64, Option<Seconds>),
         words: &[RankWord],
@@ -84,7 +84,7 @@ impl ParkedTraining {
         }
     }
 
-    /// Returns the memory that it occupies on a device, in bytes.
+    /// Returns the memory that the training occupies on a device, in bytes.
     fn held(&self, place: &DeviceIndex) -> Option<&RankMemory> {
         let rank = self.lease.devices.iter().position(|device| device == place)?;
         self.memory.get(rank)
@@ -141,8 +141,8 @@ impl Parking {
         self.peaks.get(job).map(|peak| peak.host).or_else(most).unwrap_or(0)
     }
 
-    /// Makes room for a submission on devices: jobs parked there keep their memory, move it, or end.
-    /// Returns those to wait for, and messages. `spare` is the host memory left beside the submission, if
+    /// Makes room for a submission on devices: jobs parked there keep their memory, move it, or end. Returns
+    /// the submissions to wait for, and messages. `spare` is the host memory left beside the submission, if
     /// known.
     pub(super) fn make_room(
         &mut self,
@@ -204,7 +204,7 @@ impl Parking {
         way(&devices, self.peaks.get(&of.job).and_then(|peak| peak.device), spare)
     }
 
-    /// Returns whether a training still holds memory that it has to give up.
+    /// Returns whether a training still holds memory that it must release.
     pub(super) fn is_in_the_way(&self, origin: &SubmissionKey) -> bool {
         self.parked
             .get(origin)

@@ -1,5 +1,5 @@
-//! Processes of this machine from /proc: their descendants, their identity if process ids are reused, and
-//! what a killed guard has left behind.
+//! Processes of this machine from /proc: their descendants, their identity if process ids are reused, and the
+//! processes that a killed guard has left behind.
 
 #![expect(clippy::disallowed_methods, reason = "the system tells of processes in files alone")]
 
@@ -85,7 +85,7 @@ impl Process {
     }
 }
 
-/// The environment variable that identifies processes which have left the session of their guard and lost
+/// The environment variable that identifies processes that have left the session of their guard and lost
 /// their parent.
 pub(super) const TOKEN: &str = "HSCHED_GUARD";
 
@@ -95,7 +95,7 @@ pub(super) struct Mark {
     pid: i32,
     start: u64,
     boot: String,
-    /// The value of [`TOKEN`] in the environment of its processes; guards of hsched 0.1.0 had none.
+    /// The value of [`TOKEN`] in the environment of the guard's processes; guards of hsched 0.1.0 had none.
     pub token: Option<String>,
 }
 

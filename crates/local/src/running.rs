@@ -34,7 +34,7 @@ const OF_RUN: [&str; 6] =
 
 /// Processes with their guard.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(super) struct GuardedProcesses {
     /// The submission for which they were started: once parked, another submission of the job can take them
     /// over.
     pub origin: SubmissionKey,
@@ -49,13 +49,13 @@ pub(super) struct Guarded {
 /// A started submission.
 #[derive(Debug)]
 pub(super) struct LocalSubmission {
-    /// Its processes, until they have ended or are parked.
-    pub guarded: Option<Guarded>,
+    /// The processes of the submission, until they have ended or are parked.
+    pub guarded: Option<GuardedProcesses>,
     pub job_id: JobId,
     pub since: Time,
     pub gpus: Gpus,
     pub step: SubmissionStep,
-    /// Epochs that were completed before it.
+    /// Epochs that were completed before the submission.
     pub epochs: u64,
     /// Its grace period for saving.
     pub grace: Seconds,
@@ -72,7 +72,7 @@ pub(super) struct LocalSubmission {
 /// The progress of a submission.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SubmissionStep {
-    /// It waits until these have made room.
+    /// It waits until these submissions have made room.
     Held {
         after: BTreeSet<SubmissionKey>,
     },
@@ -96,7 +96,7 @@ pub(super) struct Surroundings<'a> {
     pub variables: &'a [(&'static str, String)],
 }
 
-impl Guarded {
+impl GuardedProcesses {
     /// Starts a guard; its end is sent to `tell`.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Guarded {
         work: String,
         tell: Sender<Wake>,
     ) -> io::Result<Self> {
-        // A link that appears from now on was not created by the user.
+        // A link that appears after this line was not created by the user.
         let follow = if surroundings.output.is_symlink() { OFlag::empty() } else { OFlag::O_NOFOLLOW };
         let mut options = OpenOptions::new();
         let output =
@@ -166,7 +166,7 @@ impl Guarded {
 impl LocalSubmission {
     /// Returns a submission with these processes.
     pub(super) fn new(
-        guarded: Guarded,
+        guarded: GuardedProcesses,
         since: Time,
         start: &SubmissionStart,
         epochs: u64,
@@ -193,16 +193,16 @@ impl LocalSubmission {
         self.guarded.as_ref().is_some_and(|guarded| guarded.origin == *origin)
     }
 
-    /// Asks it to save and end; if it has ended already, the event is pending.
+    /// Asks the submission to save and end. If it has already ended, its event is pending.
     pub(super) fn stop(&mut self) {
         self.step = SubmissionStep::Asked;
-        let _ = self.guarded.as_mut().map(Guarded::stop);
+        let _ = self.guarded.as_mut().map(GuardedProcesses::stop);
     }
 
-    /// Ends it with all its processes.
+    /// Ends the submission with all its processes.
     pub(super) fn kill(&mut self) {
         self.is_killed = true;
-        let _ = self.guarded.as_mut().map(Guarded::kill);
+        let _ = self.guarded.as_mut().map(GuardedProcesses::kill);
     }
 
     /// Returns how a submission ended by the status of its guard; `closing` means that hsched asked all
@@ -211,7 +211,7 @@ impl LocalSubmission {
         match status.code() {
             Some(0) => End::Completed,
             Some(85 | 86 | 143) if closing => End::Interrupted,
-            // Its waiting time expired just when it was told to continue.
+            // Its waiting time expired at the moment when it was told to continue.
             Some(85) if self.step == SubmissionStep::GoingOn => End::Interrupted,
             _ if self.is_killed => {
                 if closing {

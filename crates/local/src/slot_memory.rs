@@ -1,4 +1,4 @@
-//! The memory of runs that share a GPU: what each may use, and whether it says that it uses more.
+//! The memory limits of runs that share a GPU, and messages about runs that report more.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
 use hsched_model::{Bytes, Node, PlacedRank};
 
-/// What each submission on a slot may use.
+/// The memory limit of each submission on a slot.
 #[derive(Debug, Default)]
 pub(super) struct SlotMemory {
     shares: BTreeMap<SubmissionKey, MemoryShare>,
 }
 
-/// The limits of a submission, and the message that it uses more, once it does.
+/// The limits of a submission, and the message that it uses more, if it does.
 #[derive(Debug)]
 struct MemoryShare {
-    /// The memory of its slot; `None` if it has its GPU alone or if the memory is unknown.
+    /// The memory of its slot; `None` if no other run shares its GPU or if the memory is unknown.
     slot: Option<Bytes>,
-    /// The key `max_memory` of its job.
+    /// The job key `max_memory`.
     said: Option<Bytes>,
     excess: Option<String>,
 }
 
 impl SlotMemory {
-    /// Records that a submission starts on its devices; `max_memory` is the key of its job.
+    /// Records that a submission starts on its devices; `max_memory` is the job key.
     pub(super) fn begin(&mut self, of: &SubmissionKey, max_memory: Option<Bytes>, devices: &Devices) {
         let Some(lease) = devices.lease(of).filter(|_| devices.has_slots()) else { return };
         let is_shared = lease.beside.is_empty();
@@ -34,8 +34,8 @@ impl SlotMemory {
         self.shares.insert(of.clone(), MemoryShare { slot, said: max_memory, excess: None });
     }
 
-    /// Returns messages about the submissions that have reported more than they may use. `reported` returns the most that
-    /// one has reported. The message of a submission stays as it was when it was first returned.
+    /// Returns messages about the submissions that have reported more than their limit. `reported` returns
+    /// the maximum that a submission has reported. The message of a submission never changes.
     pub(super) fn excesses(
         &mut self,
         reported: impl Fn(&SubmissionKey) -> Option<Bytes>,
@@ -47,14 +47,14 @@ impl SlotMemory {
         self.shares.iter().filter_map(said).collect()
     }
 
-    /// Forgets all submissions but these.
+    /// Removes all other submissions.
     pub(super) fn keep(&mut self, known: impl Fn(&SubmissionKey) -> bool) {
         self.shares.retain(|of, _| known(of));
     }
 }
 
 impl MemoryShare {
-    /// Returns a message if this is more than the submission may use.
+    /// Returns a message if the amount exceeds the limit of the submission.
     fn exceeded_by(&self, most: Bytes) -> Option<String> {
         let over = |limit: &Option<Bytes>| limit.filter(|limit| most > *limit);
         let used = format!("its GPU memory reached {}", gibibytes(most));
@@ -67,19 +67,19 @@ impl MemoryShare {
 }
 
 impl Devices {
-    /// Returns the memory of a slot: its share of that of its GPU. `None` if the device is no slot, or if its memory is
-    /// unknown. If the type's name may mean several models, the largest one counts.
+    /// Returns the memory of a slot, its share of the GPU's memory; `None` if the device is no slot or if its
+    /// memory is unknown. If the type's name is ambiguous, the largest model counts.
     pub(super) fn slot_memory(&self, place: &DeviceIndex) -> Option<Bytes> {
         self.units.get(place)?;
         let device = &self.nodes.iter().find(|(node, _)| node.name == place.0)?.1[place.1];
         let slots = 1 + self.others_of(place).count() as u64;
-        // The "GB" of a GPU's name are nearly GiB.
+        // The "GB" in a GPU's name is nearly GiB.
         let gib = || Some(u64::from(recognise(device.gpu_type.as_str())?.most_memory_gb()) << 30);
         let of_type = || gib().map(|memory| Bytes(memory / slots));
         device.memory.or_else(of_type)
     }
 
-    /// Returns the memory of the smallest slot on which a rank may be placed, if that is less than it needs.
+    /// Returns the memory of the smallest slot that a rank may get, if it is less than the rank needs.
     pub(super) fn too_small(&self, ranks: &[PlacedRank], need: Bytes) -> Option<Bytes> {
         let is_for = |node: &Node, device: &Device| {
             ranks.iter().any(|rank| rank.node == node.name && rank.gpu_type == device.gpu_type)
@@ -92,7 +92,7 @@ impl Devices {
     }
 }
 
-/// Returns an amount as people read it.
+/// Formats an amount for messages.
 pub(super) fn gibibytes(amount: Bytes) -> String {
     format!("{:.1} GiB", to_f64(amount.0) / to_f64(1_u64 << 30))
 }
@@ -110,7 +110,8 @@ mod tests {
         SubmissionKey::new(JobName::new(job).expect("a name"), "r1")
     }
 
-    /// Returns the messages if a run on one of these devices reports these amounts of GiB one after the other.
+    /// Returns the messages for a run on one of these devices that reports these amounts of GiB one after the
+    /// other.
     fn said(devices: &str, alone: bool, max_memory: Option<u64>, reports: &[u64]) -> Vec<String> {
         let counts = DeviceCount::parse(devices).expect("a list");
         let gpu_type = counts[0].gpu_type.clone();
@@ -146,7 +147,7 @@ mod tests {
         let none: [&str; 0] = [];
         assert_eq!(said("v100-16gb:1", false, Some(4), &[17]), none);
         assert_eq!(said("gpu:1x2", false, None, &[300]), none);
-        // It has all slots of its GPU.
+        // The run has all slots of its GPU.
         assert_eq!(said("v100-16gb:1x2", true, Some(12), &[12]), none);
     }
 

@@ -161,15 +161,15 @@ fn slots_of(counts: &[DeviceCount], is_such: impl Fn(&GpuType) -> bool) -> u32 {
     counts.iter().find(|count| is_such(&count.gpu_type)).map_or(1, |count| count.slots)
 }
 
-/// Returns whether a user's name matches a detected type, as `h100` matches `nvidia_h100_80gb_hbm3`; a MIG
-/// slice never matches the name of a whole GPU.
+/// Returns whether the user's name for a type matches a detected type, as `h100` matches
+/// `nvidia_h100_80gb_hbm3`; a MIG slice never matches the name of a whole GPU.
 fn is_like(name: &GpuType, found: &GpuType) -> bool {
     let recognised = |gpu_type: &GpuType| recognise(gpu_type.as_str());
     name.as_str().eq_ignore_ascii_case(found.as_str())
         || recognised(name).zip(recognised(found)).is_some_and(|(name, found)| name.may_be(&found))
 }
 
-/// The jobs that share GPUs, and those that failed because of it.
+/// The jobs that share GPUs, and those that failed because of the sharing.
 #[derive(Debug, Default)]
 pub(super) struct GpuSharing {
     /// Submissions that have shared one of their GPUs with another.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::devices::Lease;
 use crate::gate::Gate;
 use crate::guard::GuardOrder;
-use crate::running::{Guarded, LocalSubmission, SubmissionStep, Surroundings, work};
+use crate::running::{GuardedProcesses, LocalSubmission, SubmissionStep, Surroundings, work};
 use crate::slot_memory::gibibytes;
 use crate::world::{LocalWorld, in_use};
 use hsched_engine::pool::SubmissionStart;
@@ -121,7 +121,7 @@ impl LocalWorld<'_> {
         let surroundings =
             Surroundings { program: &self.site.program, output: &output, variables: &variables };
         let watch = self.waker.watch(&folder);
-        let guarded = Guarded::start(of, &order, &surroundings, gate, work, self.waker.sender());
+        let guarded = GuardedProcesses::start(of, &order, &surroundings, gate, work, self.waker.sender());
         let mut guarded = guarded.map_err(|error| {
             let message = format!("cannot start it or open {}: {error}", output.display());
             // These errors would repeat; any other may be temporary.

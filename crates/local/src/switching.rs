@@ -34,7 +34,7 @@ impl LocalWorld<'_> {
         }
         let Some(guarded) = &mut running.guarded else { return };
         let why = match &running.step {
-            // It has not resumed and is still parked; or its script was not started.
+            // The submission has not resumed and is still parked, or its script was not started.
             SubmissionStep::Held { .. } if guarded.gate.parked().is_some() => {
                 running.step = SubmissionStep::Parking { until: now };
                 return;
@@ -68,7 +68,7 @@ impl LocalWorld<'_> {
         Some(Seconds((length.0 - self.now().since(begun).0).max(0.0)))
     }
 
-    /// Lets a parked training continue as a submission once those in its way have made room.
+    /// Lets a parked training continue as a submission once the submissions in its way have made room.
     ///
     /// # Errors
     /// If the new owner of the processes cannot be recorded; they then stay parked.
@@ -97,8 +97,8 @@ impl LocalWorld<'_> {
         Ok(job_id)
     }
 
-    /// Makes room for a submission; returns those to wait for. `is_there` means that its processes already
-    /// occupy their memory.
+    /// Makes room for a submission; returns the submissions to wait for. `is_there` means that its processes
+    /// already occupy their memory.
     pub(super) fn make_room(
         &mut self,
         of: &SubmissionKey,
@@ -184,7 +184,7 @@ impl LocalWorld<'_> {
         self.parking.enter(ParkedTraining::new(guarded, lease, (epochs, epoch), words));
     }
 
-    /// Starts held submissions that wait for none any more.
+    /// Starts held submissions that no longer wait for other submissions.
     fn release(&mut self) {
         let Self { running, parking, site, devices, clock, .. } = self;
         for (of, running_job) in running.iter_mut() {
@@ -211,12 +211,12 @@ impl LocalWorld<'_> {
         }
     }
 
-    /// Returns whether one of these uses slots of a GPU; its end is an event.
+    /// Returns whether one of these submissions uses slots of a GPU; its end is an event.
     pub(super) fn waits_for_slots(&self, after: &BTreeSet<SubmissionKey>) -> bool {
         after.iter().any(|other| self.devices.lease(other).is_some())
     }
 
-    /// Returns whether others wait for answers of ranks.
+    /// Returns whether other submissions wait for answers of ranks.
     pub fn is_switching(&self) -> bool {
         let is_moving = |running: &LocalSubmission| match &running.step {
             SubmissionStep::Parking { .. } => true,

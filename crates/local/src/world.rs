@@ -16,7 +16,7 @@ use crate::slot_memory::SlotMemory;
 use crate::slots::GpuSharing;
 use crate::wake::Waker;
 use hsched_engine::clock::Clock;
-use hsched_engine::live::{LiveError, Prepared, Reported, ScriptContext, reported, word_end};
+use hsched_engine::live::{LiveError, PreparedRun, Reported, ScriptContext, reported, word_end};
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -59,7 +59,7 @@ pub struct LocalWorld<'a> {
     /// The last samples of running submissions.
     samples: RecentSamples,
     /// The run that was prepared last, with its id.
-    pub(super) prepared: Option<(String, Prepared)>,
+    pub(super) prepared: Option<(String, PreparedRun)>,
     /// When a submission last lost a node.
     lost: Option<Time>,
     /// When the remaining nodes were last asked for.
@@ -301,7 +301,7 @@ impl LocalWorld<'_> {
         let seen: Vec<&SubmissionKey> = sightings.iter().map(|sighting| &sighting.of).collect();
         // Submissions that are no longer in the state have ended.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
-        // Read after the ends: epochs that were reported before them count.
+        // Reports are read after the ends, so that epochs reported before the ends count.
         let Reported { epochs, mut odd, stalls, unfit, notes } =
             reported(&self.site.site.state, state, &mut self.samples, at);
         self.slot_memory.keep(|of| self.running.contains_key(of));
@@ -327,7 +327,7 @@ impl LocalWorld<'_> {
     /// Writes the scripts of a run.
     pub(super) fn prepare(&mut self, run: &Run) -> Result<(), String> {
         let plain = self.site.member.is_some().then(|| plain(run));
-        let prepared = Prepared::write(plain.as_ref().unwrap_or(run), &self.site.site, self.directory);
+        let prepared = PreparedRun::write(plain.as_ref().unwrap_or(run), &self.site.site, self.directory);
         self.prepared = Some((run.id.clone(), prepared.map_err(|error| error.in_one_line())?));
         Ok(())
     }

@@ -82,8 +82,8 @@ impl Access {
         group.needs.missing_on(node).map(NodeRefusal::Needs)
     }
 
-    /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` if
-    /// the node is in none of their partitions.
+    /// Returns the groups of jobs that may run on a node: nodes with equal reach serve the same jobs. `None`
+    /// if the node is in none of their partitions.
     pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
         let is_in = |group: &JobGroup| !self.is_known || group.has(node);
         let is_avoided = |group: &JobGroup| group.avoided.contains(&node.name);

@@ -131,7 +131,7 @@ mod tests {
         };
         check(&[(10.0, 40.0), (10.4, 30.0), (11.0, 1.0)], 0.0, 1, ChoiceReason::Cheapest);
         check(&[(10.0, 40.0), (10.6, 30.0), (11.0, 1.0)], 0.0, 0, ChoiceReason::First);
-        // Ten minutes apply if they are more than 5 %.
+        // Ten minutes are the limit if they are more than 5 %.
         check(&[(1.0, 40.0), (1.16, 30.0)], 0.0, 1, ChoiceReason::Cheapest);
         // With one hour for ten units, the second candidate saves 39 units and takes one hour more.
         check(&[(10.0, 40.0), (11.0, 1.0)], 0.1, 1, ChoiceReason::Traded);

@@ -40,7 +40,7 @@ pub struct Node {
     pub features: BTreeSet<String>,
 }
 
-/// What replaces the type when GPUs without one are requested from Slurm.
+/// The property of nodes by which GPUs without a type are requested from Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// A feature that only nodes with such GPUs have.

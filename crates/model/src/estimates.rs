@@ -1,7 +1,7 @@
 //! Whether unmeasured speeds may be estimated.
 
-/// The estimates that a job's owner allows. Without them, a job uses only GPU types that its file lists or on
-/// which its model was measured.
+/// The estimates that the user allows for a job. Without them, a job uses only GPU types that its file lists
+/// or on which its model was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimates {
     /// No estimates.

@@ -1,4 +1,4 @@
-//! A training job as described in its file: what it trains, which GPUs it may use, and how it is started.
+//! A training job as described in its file: its training, the GPUs that it may use, and its start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct Job {
     pub max_gpus: Option<u32>,
     /// Maximum number of runs that share a GPU under `hsched run`.
     pub slots: Option<u32>,
-    /// The most memory of its GPU that a rank needs; matters where runs share a GPU.
+    /// The maximum GPU memory that a rank needs; matters if runs share a GPU.
     pub max_memory: Option<Bytes>,
     /// The requested number of GPUs; `None` means `min_gpus`.
     pub gpus: Option<u32>,
@@ -75,7 +75,7 @@ pub struct Job {
     pub accumulate: bool,
     pub precision: Option<Precision>,
     pub deadline: Option<Deadline>,
-    /// Importance of its end to its owner, from 0 to 10.
+    /// Urgency of its end for the user, from 0 to 10.
     pub urgency: f64,
     pub target: Option<Target>,
     /// The rules for ending before its last epoch.
@@ -84,13 +84,13 @@ pub struct Job {
     pub estimate: Option<Estimates>,
     /// Jobs that must complete before it may start.
     pub after: Vec<JobName>,
-    /// How often a failed run is retried.
+    /// Number of times that a failed run is retried.
     pub retries: u32,
     /// Maximum number of concurrent runs of its sweep.
     pub at_most: Option<u32>,
     /// Whether the runs of its sweep with the best predicted metrics start first.
     pub promising_first: bool,
-    /// The owner's keywords by which it can be selected.
+    /// Keywords of the user, by which the job can be selected.
     pub tags: Vec<String>,
     /// The reaction if it is stuck.
     pub stuck: StuckRule,
@@ -182,7 +182,7 @@ impl Job {
         self.is_plain && self.epochs == 1
     }
 
-    /// Returns whether its owner states that it saves checkpoints, so that a run can be continued after its
+    /// Returns whether the user states that it saves checkpoints, so that a run can be continued after its
     /// time limit.
     pub fn resumes(&self) -> bool {
         self.launch.checkpoint.is_given() || self.launch.copies.is_some()
@@ -231,7 +231,7 @@ pub struct Launch {
     /// Directory in which the job runs; `None` means the submission directory.
     pub workdir: Option<String>,
     pub account: Option<String>,
-    /// Further accounts for its submission.
+    /// Additional accounts for its submission.
     pub other_accounts: Vec<String>,
     pub partition: Option<String>,
     pub qos: Option<String>,
@@ -286,14 +286,14 @@ impl Checkpoint {
 pub struct Copies {
     /// Maximum number of concurrent copies, at least 1.
     pub max: u32,
-    /// How long they train separately.
+    /// Time for which they train separately.
     pub round: Seconds,
     pub optimizer: CopyOptimizer,
     /// The number of this copy, from 1; `None` for the whole training.
     pub number: Option<u32>,
 }
 
-/// What happens to the optimizer's moments in a merge.
+/// Treatment of the optimizer's moments in a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyOptimizer {
     /// They are averaged like the weights.

@@ -25,7 +25,7 @@ impl Job {
                 known.eq_ignore_ascii_case(name) || same()
             })
         };
-        // If the job restricts its types, a speed for another type is irrelevant.
+        // If the job restricts its types, speeds for other types are irrelevant.
         let allowed = self.gpu_types.as_ref().map(|types| types.iter().map(GpuType::as_str).collect());
         let named = allowed.unwrap_or_else(|| self.named_types());
         if named.is_empty() || types.is_empty() || named.iter().any(|name| is_here(name)) {

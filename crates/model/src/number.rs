@@ -67,7 +67,8 @@ pub fn to_i64(number: f64) -> i64 {
     number as i64
 }
 
-/// Returns a list index in half the space; lists with more than 2^32 entries do not fit into memory.
+/// Returns a list index as `u32`, which takes half the space; lists with more than 2^32 entries do not fit
+/// into memory.
 #[inline]
 pub fn to_index(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)

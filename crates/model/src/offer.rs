@@ -42,7 +42,8 @@ impl RankNeeds {
         Self { cpus: self.cpus.max(other.cpus), memory: self.memory.max(other.memory) }
     }
 
-    /// Returns for how many ranks these CPUs and bytes of memory suffice; `None` means an unknown amount.
+    /// Returns the number of ranks for which these CPUs and bytes of memory suffice; `None` means an unknown
+    /// amount.
     pub fn ranks(self, cpus: Option<u64>, memory: Option<u64>) -> u64 {
         let ranks = |room: Option<u64>, need: u64| match room {
             Some(room) if need > 0 => room / need,

@@ -11,9 +11,9 @@ use crate::{Bytes, GpuType, Job, Seconds, Speed};
 /// The GPUs of a replica, which have the same type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replica {
-    /// How many GPUs it has.
+    /// Number of GPUs.
     pub gpus: ByType<u32>,
-    /// Whether they must be on one node.
+    /// Whether the GPUs must be on one node.
     pub same_node: bool,
     /// For jobs with speeds of single GPUs: a replica's fraction of the ideal speed-up.
     pub efficiency: Option<ByType<f64>>,
@@ -58,7 +58,7 @@ impl<T: Copy> ByType<T> {
 }
 
 impl Replica {
-    /// Returns replicas with this many GPUs on any type.
+    /// Returns replicas with this number of GPUs of any type.
     pub fn of(gpus: u32) -> Self {
         Self { gpus: ByType::All(gpus), same_node: true, efficiency: None, memory: None }
     }

@@ -44,30 +44,32 @@ pub struct FurtherOptions {
 /// The effect of all of a job's `sbatch` options on its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SbatchOptions {
-    /// Which nodes, and whether exclusively; resources are not included.
+    /// The nodes, and whether the job needs them exclusively; resources are not included.
     pub asks: Asks,
     pub further: FurtherOptions,
     /// Relevant options that estimates ignore, as written.
     pub not_counted: Vec<String>,
 }
 
-/// A request with the facts known before it is queued.
+/// A request with the data that are known before it is queued.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestOption {
     pub request: Request,
     pub gpu_type: GpuType,
     pub gpus: u32,
-    /// Duration of the training in one piece,
+    /// Duration of the training in one piece.
     pub in_one: Seconds,
-    /// and in total, with a restart at the beginning of each further piece.
+    /// Total duration, with a restart at the beginning of each further piece.
     pub run: Seconds,
     pub queue_choice: QueueChoice,
-    /// Its limit, and the number of runs in the training: more than 1 if the partition's longest limit is too
-    /// short.
+    /// Its limit, and the number of submissions that the training takes: more than 1 if the partition's
+    /// longest limit is too short.
     pub walltime: Walltime,
     pub cost: Option<Cost>,
     /// Whether it may be preempted.
     pub preemptible: bool,
+    /// Ids of the user's running jobs that Slurm may preempt for it.
+    pub preempts: Vec<String>,
     /// Relevant options of the job that estimates ignore.
     pub not_counted: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! The rules for ending a job before its last epoch.
 
-/// The rules for early stops. Each is weaker than the one before it, so it lets a job stop sooner. `Halving`
+/// The rules for early stops. Each is weaker than the previous one and lets a job stop sooner. `Halving`
 /// also depends on other jobs' curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopRule {
@@ -32,7 +32,7 @@ impl StopRule {
     }
 }
 
-/// The early stops that a job's owner allows.
+/// The early stops that the user allows for a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     pub rule: StopRule,
@@ -40,7 +40,7 @@ pub struct Stop {
     pub when_busy: StopRule,
     /// The job may stop after this many epochs without improvement; `None` means no limit.
     pub patience: Option<u64>,
-    /// Minimum number of epochs, whatever is expected.
+    /// Minimum number of epochs, regardless of predictions.
     pub not_before: u64,
     /// Number of groups in which halving compares the jobs of a sweep; each is first judged one rung later
     /// than the previous one.

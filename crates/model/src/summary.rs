@@ -7,7 +7,7 @@ use crate::{Availability, Cluster, GpuStock, GpuType, Node, RankNeeds, Usage, ke
 /// GPUs of one type over all nodes; the parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeSummary {
-    /// All GPUs, whatever the state of their nodes.
+    /// All GPUs, regardless of the state of their nodes.
     pub total: u32,
     /// Unused, on nodes that are up and have the CPUs and memory of a rank.
     pub free: u32,

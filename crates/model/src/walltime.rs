@@ -70,13 +70,13 @@ impl Walltime {
         Self { minutes, pieces, trains }
     }
 
-    /// Returns how long before its limit a run is asked to save: never in its first half, however long the
-    /// grace.
+    /// Returns how long before its limit a run is asked to save: the grace, but never in the first half of
+    /// the run.
     pub fn to_save(limit: Seconds, grace: Seconds) -> Seconds {
         Seconds(grace.0.min(limit.0 / 2.0))
     }
 
-    /// Returns whether it suits a training that can or cannot resume after a limit.
+    /// Returns whether the walltime suits a training that can or cannot resume after a limit.
     pub fn suits(self, resumes: bool) -> bool {
         resumes || self.pieces == 1
     }
@@ -100,7 +100,7 @@ impl Walltime {
         })
     }
 
-    /// Returns its length in words: `12 h`.
+    /// Returns the length of the limit in words: `12 h`.
     pub fn length(self) -> String {
         match self.minutes {
             minutes if minutes >= 1440 && minutes % 1440 == 0 => format!("{} d", minutes / 1440),
@@ -296,7 +296,7 @@ mod tests {
         let hours =
             |run: f64, piece: f64, restart: f64| in_pieces(run * 3600.0, piece * 3600.0, restart * 3600.0);
         assert_eq!((hours(12.0, 12.0, 1.0), hours(24.0, 12.0, 0.0), hours(24.0, 12.0, 0.1)), (1.0, 2.0, 3.0));
-        // A restart that takes a whole piece would never end.
+        // A training whose restart takes a whole piece would never end.
         assert_eq!(hours(2.0, 1.0, 5.0), 120.0);
     }
 

@@ -80,7 +80,8 @@ impl Admission {
     fn relaxed(mut self, problem: &Problem) -> Self {
         let least = self.jobs.iter().map(|&job| problem.jobs[job].least_gpus()).sum();
         if self.workers > least {
-            // Small steps first; on a cluster with thousands of workers, steps of one would take too long.
+            // Steps begin small and grow; on a cluster with thousands of workers, steps of one would take too
+            // long.
             self.attempts += 1;
             let room = self.workers - least;
             self.workers -= if self.attempts <= PATIENCE { 1 } else { room.div_ceil(2) };
@@ -123,8 +124,8 @@ pub(super) fn place<E>(
     relaxing(problem, stop, Admission::relaxed, attempt)
 }
 
-/// Returns the same as [`place`] for an attempt that chooses the number of workers itself: if it fails, there
-/// is a job too many.
+/// Returns the verdicts like [`place`] for an attempt that chooses the number of workers itself; if it fails,
+/// there are too many jobs.
 pub(super) fn place_jobs<E>(
     problem: &Problem,
     stop: &dyn Fn() -> bool,
@@ -167,7 +168,7 @@ fn waits(place: usize, job: &JobModel) -> Verdict {
     Verdict::Defer { reason: format!("{left}; number {place} among the waiting jobs") }
 }
 
-/// Returns why a job could not be placed even on its own, if so.
+/// Returns why a job could not be placed even on its own; `None` if it could.
 pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
     alone(problem, &problem.jobs[job], &problem.offered())?.reason().map(str::to_owned)
 }
@@ -240,7 +241,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
     })
 }
 
-/// Returns why a job could not have its minimum number of replicas even on its own, if so.
+/// Returns why a job could not have its minimum number of replicas even on its own; `None` if it could.
 fn alone_in_replicas(
     problem: &Problem,
     job: &JobModel,
@@ -277,7 +278,7 @@ fn alone_in_replicas(
     })
 }
 
-/// Returns how many of these replicas, by type, run on whole GPUs.
+/// Returns the number of these replicas, given by type, that run on whole GPUs.
 fn whole_gpus(job: &JobModel, most: &[u32]) -> u64 {
     let whole =
         most.iter().zip(&job.types).filter(|(_, model)| model.is_some_and(|model| !model.single_rank));

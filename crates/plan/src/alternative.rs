@@ -92,7 +92,7 @@ fn time_inside(
     Some(job.completion_time(cost::epoch_time(problem, job, &slots, sharing)?.total()))
 }
 
-/// Advances `counts` to the next bundle within `most`; returns whether there is one.
+/// Advances `counts` to the next bundle within `most`; returns whether there was one.
 fn next(counts: &mut [u32], most: &[u32]) -> bool {
     for (count, &most) in counts.iter_mut().zip(most) {
         if *count < most {

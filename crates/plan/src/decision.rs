@@ -8,7 +8,7 @@ use crate::bound::Bound;
 use crate::{Placement, Problem, Verdict};
 use hsched_model::{JobName, RequestId, Seconds, Time};
 
-/// Decides over time which jobs hold which GPUs from now on.
+/// Decides over time which jobs hold which GPUs.
 pub trait Policy {
     /// Returns the name by which users select the policy.
     fn name(&self) -> &'static str;
@@ -50,7 +50,7 @@ pub trait Policy {
         self.inner().is_some_and(Policy::needs_budget)
     }
 
-    /// Returns the plan from now on. Jobs that the plan does not name stay as they are.
+    /// Returns the plan from this moment on. Jobs that the plan does not name stay as they are.
     ///
     /// Equal problems and equal memories give equal plans, unless a search was stopped.
     ///
@@ -58,7 +58,8 @@ pub trait Policy {
     /// If the policy does not support this problem, with advice.
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError>;
 
-    /// Returns what it must keep for its next decision in case this process ends; `None` for most policies.
+    /// Returns the data that it needs for its next decision in case this process ends; `None` for most
+    /// policies.
     fn memory(&self) -> Option<Memory> {
         self.inner().and_then(Policy::memory)
     }
@@ -107,14 +108,14 @@ pub trait Placer {
 /// The time budget of a decision's searches.
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
-    /// Called at the start of a search, which may have its own time limit.
+    /// Starts a search, which may have its own time limit.
     pub begin: &'a dyn Fn(),
     /// Returns whether the search must end with the best plan so far.
     pub stop: &'a dyn Fn() -> bool,
 }
 
-/// What a policy remembers between two decisions, in its own format: its caller stores it without
-/// interpreting it.
+/// The data that a policy remembers between two decisions, in its own format; its caller stores them
+/// without interpretation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// The policy that wrote it.
@@ -139,16 +140,17 @@ pub enum PolicyError {
     BreaksRules { policy: &'static str, violations: String },
 }
 
-/// The plan from now on: jobs stay as they are, except those named here.
+/// The plan from a decision on: jobs stay as they are, except those named here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Decisions by job index, each job at most once, in the order in which they are carried out.
     pub changes: Vec<(usize, Decision)>,
-    /// When the policy wants to be asked again even without a change; a time in the past means the next turn.
+    /// The time at which the policy wants to be called again even without a change; a time in the past means
+    /// the next turn.
     pub wake: Option<Time>,
-    /// Questions about the queue: a job on some GPUs. The policy is asked again with the answers.
+    /// Questions about the queue: a job on some GPUs. The policy is called again with the answers.
     pub questions: Vec<(usize, Placement)>,
-    /// Jobs for which it needs the start estimates of all requests. The policy is asked again with the
+    /// Jobs for which it needs the start estimates of all requests. The policy is called again with the
     /// answers.
     pub inquiries: Vec<usize>,
     /// The request with which a job waits for the GPUs of its decision, if the policy chose one.
@@ -168,7 +170,7 @@ pub struct Plan {
 /// The decision about one job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// It holds these GPUs; several placements are its copies.
+    /// The job holds these GPUs; several placements are its copies.
     Place {
         placements: Vec<Placement>,
         /// Whether these GPUs are in use, so that the job waits for them in the cluster's queue.
@@ -179,11 +181,11 @@ pub enum Decision {
     /// Its pending request is changed in place to these GPUs, or another request for them is queued beside it
     /// and the first to start trains.
     Adjust { placement: Placement, in_place: bool, why: String },
-    /// It holds no GPUs for now, and releases those that it has.
+    /// The job holds no GPUs for now, and releases those that it has.
     Defer { why: String },
-    /// It completes before its last epoch.
+    /// The job completes before its last epoch.
     Finish { why: String },
-    /// It can never run on this cluster in its present state.
+    /// The job can never run on this cluster in its present state.
     Reject { why: String },
 }
 

@@ -72,7 +72,7 @@ impl<'a> Dual<'a> {
         Some(dual)
     }
 
-    /// Returns the market before any job was asked.
+    /// Returns the market before any job has made a choice.
     pub(super) fn unpriced(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Self {
         let rings = Rings::new(problem);
         let stock = Stock::new(problem, jobs);
@@ -211,7 +211,7 @@ impl<'a> Dual<'a> {
             let share = total / to_f64(self.weights.len());
             let time = pricer.job.completion_time(samples / share);
             for ty in 0..types {
-                // The saving by one more GPU: the derivative of T |Π| / V.
+                // The saving from one more GPU: the derivative of T |Π| / V.
                 worth[ty] += weight * time * rate(ty) / share;
                 counted[ty] += f64::from(u8::from(rate(ty) > 0.0));
             }
@@ -349,7 +349,7 @@ impl<'a> Dual<'a> {
 }
 
 /// Returns the relative accuracy of the jobs' choices at which the bound `value` is accurate, although it is
-/// their costs less what all GPUs are `worth`. `value` is not finite before the jobs were asked.
+/// their costs minus the worth of all GPUs. `value` is not finite before the jobs have chosen.
 fn tolerance_of_bound(value: f64, worth: f64) -> f64 {
     let part = (value / (value + worth)).abs();
     let part = if part.is_finite() { part.min(1.0) } else { 1.0 };

@@ -58,8 +58,8 @@ impl Placer for Exhaustive {
     }
 }
 
-/// Depth-first enumeration, cell by cell: each cell's GPUs are given to the jobs in turn, and the rest stay
-/// idle.
+/// Depth-first enumeration, cell by cell: each cell's GPUs are given to the jobs in turn, and the remaining
+/// ones stay idle.
 struct CellSearch<'a> {
     problem: &'a Problem,
     admission: &'a Admission,

@@ -228,8 +228,8 @@ impl JobSurroundings<'_> {
             let mut bundle = vec![0; self.problem.gpu_types.len()];
             bundle[ty] = offered.min(self.job.max_gpus);
             if bundle[ty] >= self.job.min_gpus && self.job.types[ty].is_some_and(|model| !model.single_rank) {
-                // If shares are too small, the fewest GPUs are nearest to legal; if memory is too small, the
-                // most.
+                // If shares are too small, the smallest number of GPUs is nearest to legal; if memory is too
+                // small, the largest number.
                 bundle[ty] =
                     if cost::holds_batch(self.job, &bundle) { self.job.min_gpus } else { bundle[ty] };
             }

@@ -91,7 +91,7 @@ pub enum GpuCountEffect {
 /// Why a job cannot have some GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The job cannot use the type, for this reason.
+    /// The job cannot use the type for this reason.
     Unusable(String),
     /// No GPU of the type is offered; the cluster has this many.
     NotOffered { ever: u32 },

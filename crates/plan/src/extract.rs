@@ -15,7 +15,8 @@ pub struct Extract {
     pub jobs: Vec<usize>,
     /// Index of each node in the whole problem.
     nodes: Vec<usize>,
-    /// The whole problem's types behind each type: types with one name that the same of these jobs may use.
+    /// For each type, the types of the whole problem that it represents: types of one name that the same jobs
+    /// may use.
     types: Vec<Vec<usize>>,
 }
 

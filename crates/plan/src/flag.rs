@@ -21,7 +21,7 @@ pub enum FlagKind {
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Text that passes a check; the check returns what is wrong.
+    /// Text that passes a check; the check returns the problem.
     Text(fn(&str) -> Result<(), String>),
     /// A file whose content passes a check. The flag's value is the content, and the policy requires it.
     File {
@@ -50,7 +50,7 @@ impl Flag {
 /// Reads a number from 0 to 1.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The problem of the text.
 pub(super) fn fraction(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("must be between 0 and 1".into()) }

@@ -40,9 +40,9 @@ pub struct JobModel {
     /// Speed by GPU type; `None` if the job cannot run there or its speed is unknown.
     pub types: Vec<Option<TypeModel>>,
     /// Offered types that the job cannot use, by index, each with the reason; also types that are not offered
-    /// on whose nodes no rank fits.
+    /// because no rank fits on their nodes.
     pub unusable: Vec<(usize, Exclusion)>,
-    /// Source of the speeds on offered types, by index, if it is not simply the job file.
+    /// Source of the speeds on offered types, by index, if it is not the job file.
     pub sources: Vec<(usize, SpeedOrigin)>,
     /// Offered types that the job can use but its file does not list, by index.
     pub unlisted: Vec<usize>,
@@ -62,7 +62,7 @@ pub struct JobModel {
     pub progress: Progress,
 }
 
-/// The goals that a job's owner sets for its progress.
+/// The goals that the user sets for the progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aims {
     /// From 0 to 10.
@@ -80,7 +80,7 @@ pub struct Rounds {
     /// The loss after each of its epochs, including future ones; a policy may only use those of finished
     /// epochs.
     pub losses: Vec<f64>,
-    /// The owner's name of the training: jobs with the same name are similar.
+    /// The user's name of the training: jobs with the same name are similar.
     pub model: String,
 }
 
@@ -139,7 +139,7 @@ impl JobModel {
     pub fn notes(&self, problem: &Problem) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
         for (_, remark) in &self.remarks {
-            // A remark on a type appears once, however many parts the type has.
+            // A remark on a type appears once, even if the type has several parts.
             if !notes.contains(remark) {
                 notes.push(remark.clone());
             }

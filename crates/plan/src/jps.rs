@@ -261,7 +261,7 @@ fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {
     jobs.iter().zip(category).all(allowed)
 }
 
-/// Moves workers from jobs above their limit to jobs below it, in job order: under tight limits a random
+/// Moves workers from jobs above their limit to jobs below it, in job order. Under tight limits, a random
 /// category is almost never legal.
 fn clamp_to_limits(problem: &Problem, jobs: &[usize], category: &mut [u32]) {
     let limits = |place: usize| {

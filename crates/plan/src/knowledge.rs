@@ -1,9 +1,9 @@
-//! What policies know about jobs; results of policies are comparable only with equal knowledge.
+//! The knowledge of policies about jobs; results of policies are comparable only with equal knowledge.
 
 /// Knowledge about jobs that a policy uses, besides their presence and their requested GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Knowledge {
-    /// How much of each job is left to train.
+    /// The remaining epochs of each job.
     Lengths,
     /// The speed of each job on each GPU type.
     Speeds,

@@ -87,7 +87,7 @@ pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::job_model::{Aims, Exclusion, JobModel, Rounds, TypeModel};
 pub use self::kit::Repacking;
 pub use self::knowledge::Knowledge;
-pub use self::offered::{Basis, Unclaimed};
+pub use self::offered::{Basis, UnclaimedResources};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
@@ -105,7 +105,7 @@ pub use self::replica::{ReplicaModel, ReplicaPlacement};
 pub(crate) use self::requests::{Instead, Pending, RequestRemedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{SharedPolicy, SolePolicy};
-pub use self::taken::Taken;
+pub use self::taken::TakenResources;
 pub use self::trace_bound::{TraceBound, TraceCertificate, bound_of_prices, trace_bound};
 pub use hsched_model::Sharing;
 

@@ -19,7 +19,7 @@ pub(super) struct CategoryMarket<'a> {
     offered: Vec<u32>,
     share: EqualShare<'a>,
     transport: Transport,
-    /// Whether a row's MIG slices are available, which requires that it has a single worker.
+    /// Whether a row's MIG slices are available; this requires that the row has a single worker.
     slices_open: Vec<bool>,
     rings: Rings,
     /// By row, for jobs with replicas of several GPUs.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{HeldPlacement, Problem, Slot, WorkerNode};
 use hsched_model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
 
-/// Which GPUs count as offered.
+/// The GPUs that count as offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Free GPUs, and those that the jobs hold themselves.
@@ -20,7 +20,7 @@ pub enum Basis {
 
 /// Unclaimed resources: GPUs by node and type, with the CPUs and memory of their nodes.
 #[derive(Clone, Debug)]
-pub struct Unclaimed {
+pub struct UnclaimedResources {
     gpus: Vec<Vec<u32>>,
     left: Vec<HostRemainder>,
 }
@@ -41,8 +41,8 @@ struct HostRemainder {
 }
 
 impl Problem {
-    /// Returns the GPUs that `jobs` may use, by node and type, if all other jobs keep what they have and are
-    /// promised.
+    /// Returns the GPUs that `jobs` may use, by node and type, if all other jobs keep the resources that they
+    /// have and are promised.
     ///
     /// A node offers no more GPUs than it has CPUs and memory for, assuming the neediest job that may run
     /// there.
@@ -113,7 +113,7 @@ impl Problem {
     }
 
     /// Returns the resources that no job has or is promised.
-    pub fn unclaimed(&self) -> Unclaimed {
+    pub fn unclaimed(&self) -> UnclaimedResources {
         let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
         let mut left: Vec<HostRemainder> = self.nodes.iter().map(HostRemainder::free).collect();
         for job in 0..self.jobs.len() {
@@ -124,7 +124,7 @@ impl Problem {
                 self.take_promised(job, hold, &mut gpus);
             }
         }
-        Unclaimed { gpus, left }
+        UnclaimedResources { gpus, left }
     }
 
     fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [HostRemainder]) {
@@ -136,7 +136,8 @@ impl Problem {
         }
     }
 
-    /// Returns for how many ranks each node has CPUs and memory besides these GPUs; `None` if unknown.
+    /// Returns the number of ranks for which each node has CPUs and memory besides these GPUs; `None` if
+    /// unknown.
     fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[HostRemainder]) -> Vec<Option<Most>> {
         if self.nodes.iter().all(|node| node.host.is_none()) {
             return vec![None; self.nodes.len()];
@@ -182,8 +183,8 @@ impl Problem {
         }
     }
 
-    /// Reduces the GPUs to what the limits leave besides those of other jobs. Nodes with many GPUs of a type
-    /// come first, because an account that may use eight V100 prefers them together.
+    /// Reduces the GPUs to the number that the limits leave beside those of other jobs. Nodes with many GPUs
+    /// of a type come first, because an account that may use eight V100 prefers them together.
     fn keep_to_limits(&self, others: &[usize], gpus: &mut [Vec<u32>]) {
         if self.limits.is_empty() {
             return;
@@ -209,7 +210,7 @@ impl Problem {
     }
 }
 
-impl Unclaimed {
+impl UnclaimedResources {
     /// Marks the GPUs of some slots as free, together with the other resources of their ranks.
     pub fn give_back<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) {
         for slot in slots {

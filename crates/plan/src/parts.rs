@@ -78,7 +78,7 @@ impl Parts {
         counts
     }
 
-    /// Returns all GPUs of the cluster by part, whatever the state of their nodes.
+    /// Returns all GPUs of the cluster by part, regardless of the state of their nodes.
     pub(super) fn ceiling(&self, cluster: &Cluster) -> Vec<u32> {
         let mut ceiling = vec![0; self.list.len()];
         for node in &cluster.nodes {

@@ -56,7 +56,7 @@ where
             return self.policy.decide(problem, budget);
         }
         let homes = homes(problem, &groups);
-        let mut merged = Merged::default();
+        let mut merged = MergedPlans::default();
         for (number, nodes) in groups.iter().enumerate() {
             // A job that found no room in earlier groups is offered again.
             let is_offered = |job: usize| homes[job] <= number && !merged.is_placed(job);
@@ -69,7 +69,7 @@ where
 
 /// The merged plans of several groups.
 #[derive(Default)]
-struct Merged {
+struct MergedPlans {
     plan: Plan,
     decided: BTreeMap<usize, Decision>,
     /// The decided jobs in the order of execution: within each group, jobs that release GPUs precede those
@@ -77,7 +77,7 @@ struct Merged {
     order: Vec<usize>,
 }
 
-impl Merged {
+impl MergedPlans {
     fn is_placed(&self, job: usize) -> bool {
         matches!(self.decided.get(&job), Some(Decision::Place { .. }))
     }

@@ -20,14 +20,15 @@ pub struct Problem {
     pub labels: Vec<String>,
     /// Nodes with offered GPUs.
     pub nodes: Vec<WorkerNode>,
-    /// GPUs by type over all nodes of the cluster in any state: the most that could ever be offered.
+    /// GPUs by type over all nodes of the cluster in any state: the maximum that could ever be offered.
     pub ceiling: Vec<u32>,
     /// Rate between nodes.
     pub network: BitRate,
     /// Jobs in the order of the job file.
     pub jobs: Vec<JobModel>,
     pub objective: Objective,
-    /// Cost of a late job in seconds if it is known, else 0; a part of a problem takes it from the whole.
+    /// Cost of a late job in seconds if it is known, else 0; a part of a problem inherits it from the whole
+    /// problem.
     pub late: f64,
     pub seed: u64,
     pub now: Time,
@@ -90,7 +91,7 @@ pub struct Host {
 pub struct Room {
     /// The amount that is free, or held by running jobs of the problem.
     pub free: u64,
-    /// The total amount, whether in use or not.
+    /// The total amount, in use or not.
     pub total: u64,
 }
 
@@ -107,7 +108,7 @@ pub struct TypeLimit {
 pub struct WaitForecast {
     pub job: usize,
     pub slots: Vec<Slot>,
-    /// How long the job would wait; `None` if unknown.
+    /// The time that the job would wait; `None` if unknown.
     pub wait: Option<Seconds>,
 }
 
@@ -130,9 +131,9 @@ pub struct JobStartEstimates {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestStartEstimate {
     pub request: RequestOption,
-    /// If submitted now.
+    /// The start if the request is submitted now.
     pub anew: Option<Seconds>,
-    /// If a pending submission is changed to it; `None` if none can be.
+    /// The start if a pending submission is changed to the request; `None` if none can be changed.
     pub in_place: Option<Seconds>,
 }
 
@@ -143,7 +144,7 @@ impl JobStartEstimates {
     }
 }
 
-/// What a plan minimises over the jobs that it places.
+/// The quantity that a plan minimises over the jobs that it places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
@@ -210,7 +211,7 @@ impl Problem {
 }
 
 impl Host {
-    /// Returns how many ranks with these needs fit if no job of the problem has any.
+    /// Returns how many ranks with these needs fit if no job of the problem holds resources.
     pub(super) fn ranks(self, needs: RankNeeds) -> u64 {
         needs.ranks(self.cpus.map(|room| room.free), self.memory.map(|room| room.free))
     }

@@ -7,9 +7,9 @@ use hsched_model::{Seconds, Time};
 /// The state of a job for policies, besides its model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// When its owner added it.
+    /// Time at which the user added it.
     pub arrival: Time,
-    /// When it first had GPUs.
+    /// Time at which it first had GPUs.
     pub started: Option<Time>,
     /// Number of whole epochs still to train.
     pub epochs_left: u64,
@@ -23,7 +23,7 @@ pub struct Progress {
     pub attained: f64,
     /// The time for which `work_left` and `attained` are valid.
     pub as_of: Time,
-    /// How often it has received other GPUs, or GPUs again.
+    /// Number of times that it has received other GPUs, or GPUs again.
     pub moves: u32,
     /// Whether it may get GPUs now, if it holds none.
     pub waits: Eligibility,
@@ -31,19 +31,19 @@ pub struct Progress {
     pub holds: Vec<HeldPlacement>,
     /// Cost of stopping it and starting it on other GPUs.
     pub restart_cost: Seconds,
-    /// Whether its owner states how it saves its progress, so that little is lost by a stop.
+    /// Whether the user states how it saves its progress, so that a stop loses little.
     pub saves: bool,
 }
 
 /// Whether a job without GPUs may get some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Eligibility {
-    /// It may get GPUs.
+    /// The job may get GPUs.
     #[default]
     Ready,
-    /// It may get GPUs again soon: it failed, or an earlier submission still exists.
+    /// The job may get GPUs again soon: it failed, or an earlier submission still exists.
     Later,
-    /// No node suits it, or another job must complete first.
+    /// No node suits the job, or another job must complete first.
     Never,
     /// There is no job with that index, because it has ended.
     Gone,
@@ -54,7 +54,7 @@ pub enum Eligibility {
 pub struct HeldPlacement {
     /// GPUs on nodes of the problem; others are omitted.
     pub slots: Vec<Slot>,
-    /// When it was decided.
+    /// Time at which the submission was decided.
     pub since: Time,
     /// Epoch time predicted then, in seconds.
     pub epoch: f64,
@@ -66,7 +66,7 @@ pub struct HeldPlacement {
 pub enum HoldStage {
     /// About to be submitted, or submitted without a confirmed answer.
     Submitting,
-    /// In the cluster's queue: its GPUs are promised.
+    /// In the cluster's queue; its GPUs are promised.
     Queued,
     /// It has its GPUs.
     Running {
@@ -76,7 +76,7 @@ pub enum HoldStage {
         under_way: f64,
         /// Whether it may be stopped: it has finished an epoch here, so its speeds were measured.
         movable: bool,
-        /// Until when a restart delays its training; a time in the past if none does.
+        /// The end of a restart that delays its training; a time in the past if none does.
         busy_until: Time,
     },
     /// It is being ended.
@@ -84,7 +84,8 @@ pub enum HoldStage {
         /// Whether it had started: if so, its GPUs are in use until it has ended, otherwise they are promised
         /// to it.
         started: bool,
-        /// Whether its GPUs are worth waiting for: the job moves to other GPUs and ends soon.
+        /// Whether its GPUs are worth waiting for, because the job moves to other GPUs and releases them
+        /// soon.
         gives_back: bool,
     },
 }

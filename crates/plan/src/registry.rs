@@ -73,8 +73,7 @@ pub struct Registry {
 pub enum RegistryError {
     #[error("there is no such policy: {0}")]
     Unknown(String),
-    /// It decides over time on devices without other users, or it decides over time rather than at one point
-    /// in time.
+    /// It decides over time where a placer is required, or it is only for devices without other users.
     #[error("policy {0} is not for this")]
     Elsewhere(String),
     #[error("policy {policy}: {why}")]

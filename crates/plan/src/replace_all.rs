@@ -12,7 +12,7 @@ use hsched_model::Time;
 /// Fractions of an epoch in which placers count remaining work; only their ratios matter to placers.
 const PARTS: f64 = 1e6;
 
-/// A placer that is rerun on every change.
+/// A placer that places all jobs again after every change.
 pub(super) struct ReplaceAll {
     placer: Box<dyn Placer>,
     floor: Floor,
@@ -78,7 +78,7 @@ impl ReplaceAll {
         Some(BestAlone { job, time, gpus: best.counts.iter().sum() })
     }
 
-    /// Returns the problem of placing these jobs as if none of them ran.
+    /// Returns the problem of placing these jobs as if none of them were running.
     fn extract(&self, problem: &Problem, jobs: &[usize]) -> Extract {
         let mut extract = problem.extract_on(jobs, self.floor.sizes());
         for (model, &job) in extract.problem.jobs.iter_mut().zip(jobs) {
@@ -114,7 +114,7 @@ impl Policy for ReplaceAll {
         let mut jobs = self.chosen(problem);
         let mut stopped = false;
         let mut placed: Vec<(usize, Placement)> = Vec::new();
-        // A placer that finds no plan for all of them within its budget may find one for fewer.
+        // A placer that finds no plan for all jobs within its budget may find one for fewer jobs.
         while placed.is_empty() && !jobs.is_empty() {
             let extract = self.extract(problem, &jobs);
             (budget.begin)();

@@ -12,7 +12,7 @@ pub struct ReplicaModel {
     pub sizes: Vec<u32>,
     /// Whether its GPUs must be on one node.
     pub same_node: bool,
-    /// Maximum number on the whole cluster if the job were alone, whatever the use and state of nodes.
+    /// Maximum number on the whole cluster if the job were alone, regardless of the use and state of nodes.
     pub ever: u64,
     /// The largest number of GPUs on one node, by type.
     pub largest: Vec<u32>,
@@ -27,7 +27,7 @@ pub struct ReplicaPlacement {
 }
 
 impl ReplicaModel {
-    /// Returns it with classes of types in place of types.
+    /// Returns the replica model with classes of types instead of types.
     pub(super) fn for_types(&self, types: &[Vec<usize>]) -> Self {
         let of = |values: &[u32]| {
             types.iter().map(|members| values.get(members[0]).copied().unwrap_or(1)).collect()
@@ -83,8 +83,8 @@ impl JobModel {
         replicas.iter().enumerate().map(|(ty, &count)| count * self.size(ty)).collect()
     }
 
-    /// Returns the number of replicas by type that fit into these GPUs, on one node or if nodes do not
-    /// matter.
+    /// Returns the number of replicas by type that fit into these GPUs, which are on one node or for which
+    /// nodes do not matter.
     pub fn replicas_in(&self, gpus: &[u32]) -> Vec<u32> {
         gpus.iter().enumerate().map(|(ty, &count)| count / self.size(ty)).collect()
     }

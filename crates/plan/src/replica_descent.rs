@@ -126,7 +126,7 @@ impl<'a> Holder<'a> {
         (0..bundle.len()).filter(|&ty| bundle[ty] > 0)
     }
 
-    /// Returns the possible removals: nothing, one replica, or all; none from the type `but`.
+    /// Returns the possible removals: nothing, one replica, or all replicas; none from the type `but`.
     fn leavings(self, but: Option<usize>) -> Vec<Vec<ReplicaChange>> {
         let held = || self.held().filter(|&ty| Some(ty) != but);
         let one = held().map(|ty| vec![self.change(ty, -1)]);

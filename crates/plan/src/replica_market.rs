@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::optimal::{inside, merge};
-use crate::stacking::{Stacked, stack};
+use crate::stacking::{StackingResult, stack};
 use crate::{JobModel, Problem, Slot, cost, packing};
 
 /// Replicas of jobs by type, and the capacity of nodes.
@@ -246,7 +246,7 @@ fn largest_first(
         blocks.sort_by_key(|&(block, row)| (Reverse(block), row));
         let free: Vec<u32> = free.iter().map(|node| node[gpu_type]).collect();
         let sizes: Vec<u32> = blocks.iter().map(|&(block, _)| block).collect();
-        let Stacked::On(nodes) = stack(&free, &sizes) else { return None };
+        let StackingResult::On(nodes) = stack(&free, &sizes) else { return None };
         for (node, (count, row)) in nodes.into_iter().zip(blocks) {
             slots[row].push(Slot { node, gpu_type, count });
         }

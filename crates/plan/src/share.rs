@@ -67,7 +67,7 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<RankShares
     let mut ranks = arrange(slots, &preference);
     let batches = split_batch(job, &ranks)?;
     if batches.iter().max() != batches.first() {
-        // Rounding made another type's share the largest: sort by the actual shares.
+        // Rounding may have made another type's share the largest, so sort by the actual shares.
         preference = vec![0.0; job.types.len()];
         for (rank, &batch) in ranks.iter().zip(&batches) {
             let batch = to_f64(batch);

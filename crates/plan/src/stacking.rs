@@ -11,7 +11,7 @@ const PATIENCE: u32 = 50_000;
 
 /// The result: positions of blocks, or unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stacked {
+pub(super) enum StackingResult {
     /// The node of each block, in block order.
     On(Vec<usize>),
     Never,
@@ -20,7 +20,7 @@ pub(super) enum Stacked {
 }
 
 /// Places blocks of these sizes on nodes with these numbers of free GPUs.
-pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
+pub(super) fn stack(free: &[u32], blocks: &[u32]) -> StackingResult {
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_key(|&block| std::cmp::Reverse(blocks[block]));
     let sizes: BTreeSet<u32> = blocks.iter().copied().filter(|&size| size > 0).collect();
@@ -28,7 +28,7 @@ pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
         let need: u64 = blocks.iter().map(|&block| u64::from(block / size)).sum();
         let room: u64 = free.iter().map(|&free| u64::from(free / size)).sum();
         if need > room {
-            return Stacked::Never;
+            return StackingResult::Never;
         }
     }
     let mut search = StackSearch {
@@ -40,17 +40,17 @@ pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
         steps: 0,
     };
     if search.fill() {
-        return Stacked::On(search.on);
+        return StackingResult::On(search.on);
     }
     let divide = sizes.iter().zip(sizes.iter().skip(1)).all(|(small, large)| large % small == 0);
     if divide {
-        return Stacked::Never;
+        return StackingResult::Never;
     }
     search.left = free.to_vec();
     match search.put(0) {
-        true => Stacked::On(search.on),
-        false if search.steps > PATIENCE => Stacked::Unknown,
-        false => Stacked::Never,
+        true => StackingResult::On(search.on),
+        false if search.steps > PATIENCE => StackingResult::Unknown,
+        false => StackingResult::Never,
     }
 }
 
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn the_largest_first_is_not_always_right() {
-        assert!(matches!(stack(&[6, 5], &[5, 3, 3]), Stacked::On(nodes) if nodes == [1, 0, 0]));
-        assert_eq!(stack(&[6, 6], &[4, 4, 4]), Stacked::Never);
+        assert!(matches!(stack(&[6, 5], &[5, 3, 3]), StackingResult::On(nodes) if nodes == [1, 0, 0]));
+        assert_eq!(stack(&[6, 6], &[4, 4, 4]), StackingResult::Never);
     }
 
     proptest! {
@@ -150,7 +150,7 @@ mod tests {
         ) {
             let expected = fits(&mut free.clone(), &blocks);
             match stack(&free, &blocks) {
-                Stacked::On(nodes) => {
+                StackingResult::On(nodes) => {
                     prop_assert!(expected);
                     let mut left = free.clone();
                     for (&node, &size) in nodes.iter().zip(&blocks) {
@@ -158,8 +158,8 @@ mod tests {
                         left[node] -= size;
                     }
                 }
-                Stacked::Never => prop_assert!(!expected),
-                Stacked::Unknown => prop_assert!(false, "{free:?} {blocks:?}"),
+                StackingResult::Never => prop_assert!(!expected),
+                StackingResult::Unknown => prop_assert!(false, "{free:?} {blocks:?}"),
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::Problem;
-use crate::stacking::{Stacked, stack};
+use crate::stacking::{StackingResult, stack};
 
 /// Maximum number of type choices in a search.
 const PATIENCE: u32 = 20_000;
@@ -114,7 +114,7 @@ impl StowSearch<'_> {
         let blocks = taken.iter().filter(|(block, _)| **block > 1);
         let blocks: Vec<u32> =
             blocks.flat_map(|(&block, &count)| std::iter::repeat_n(block, count as usize)).collect();
-        let fits = need <= all && matches!(stack(free, &blocks), Stacked::On(_));
+        let fits = need <= all && matches!(stack(free, &blocks), StackingResult::On(_));
         self.known.insert(key, fits);
         fits
     }

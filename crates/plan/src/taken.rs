@@ -8,7 +8,7 @@ use crate::{Decision, JobModel, Plan, Problem, Room, Slot, Violation, WorkerNode
 
 /// The GPUs, CPUs and memory held by running jobs, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenResources {
     /// GPUs by node and type.
     gpus: Vec<Vec<i64>>,
     /// CPUs and bytes of memory by node.
@@ -24,17 +24,18 @@ struct HostDelta {
     memory: i128,
 }
 
-/// The changes of a plan: negative for what its named jobs hold, positive for what they receive.
+/// The changes of a plan: negative for resources that its named jobs hold, positive for those that they
+/// receive.
 #[derive(Default)]
 struct PlanDelta {
     gpus: BTreeMap<(usize, usize), i64>,
     hosts: BTreeMap<usize, HostDelta>,
     types: BTreeMap<usize, i64>,
-    /// Nodes and types that it assigns; it is not responsible for what jobs already hold.
+    /// Nodes and types that it assigns; only these are checked, not GPUs that jobs already hold.
     given: BTreeSet<(usize, usize)>,
 }
 
-impl Taken {
+impl TakenResources {
     /// Returns the resources held by a problem's running jobs.
     pub fn of(problem: &Problem) -> Self {
         let types = problem.gpu_types.len();

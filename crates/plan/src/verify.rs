@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use thiserror::Error;
 
 use crate::{
-    Decision, JobModel, Placement, Plan, PolicyError, Problem, Rank, Sharing, Slot, Taken, TypeModel, Verdict,
+    Decision, JobModel, Placement, Plan, PolicyError, Problem, Rank, Sharing, Slot, TakenResources,
+    TypeModel, Verdict,
 };
 use hsched_model::JobName;
 
@@ -81,7 +82,7 @@ impl CheckedPlan {
 /// # Errors
 /// Every rule that it violates.
 pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
-    verify_change(problem, &Taken::of(problem), &plan)?;
+    verify_change(problem, &TakenResources::of(problem), &plan)?;
     Ok(CheckedPlan { plan, jobs: problem.jobs.len(), verdicts: OnceLock::new() })
 }
 
@@ -89,7 +90,7 @@ pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violatio
 ///
 /// # Errors
 /// Every rule that it violates.
-pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<(), Vec<Violation>> {
+pub fn verify_change(problem: &Problem, taken: &TakenResources, plan: &Plan) -> Result<(), Vec<Violation>> {
     let jobs = problem.jobs.len();
     let mut violations = Vec::new();
     let mut named = BTreeSet::new();

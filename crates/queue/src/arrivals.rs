@@ -16,7 +16,8 @@ use hsched_model::number::{to_f64, to_usize};
 /// How far back submissions are counted.
 const WEEK: f64 = 7.0 * 86_400.0;
 
-/// Number of submissions with the same weight as the prior assumption that as much work arrives as is done.
+/// Number of submissions that have the same weight as the prior assumption that work arrives as fast as it is
+/// completed.
 const BELIEF: u32 = 10;
 
 /// Records of less than a week start with all jobs pending then: submissions within this many seconds of
@@ -29,8 +30,8 @@ const SHORTEST_GAP: f64 = 1.0;
 /// Minimum number of submissions for drawing from observed gaps.
 const ENOUGH: usize = 20;
 
-/// For how long arrivals may exceed the completed work, in seconds: one day. No cluster can continue like
-/// that.
+/// Maximum time for which arrivals may exceed the completed work, in seconds: one day. No cluster can
+/// continue like that.
 const TRUSTED: f64 = 86_400.0;
 
 /// Long-term GPU utilisation of a cluster with pending jobs; reserved nodes account for the rest.
@@ -49,7 +50,7 @@ pub(super) struct PastJob {
     /// Its GPU time if it runs to its limit, in seconds.
     pub most_work: f64,
     pub tier: u32,
-    /// Its priority at submission, without the part that is outdated by now.
+    /// Its priority at submission, without the part that has become outdated.
     pub priority: Option<f64>,
     pub counts: Use,
     pub rule: usize,
@@ -70,7 +71,7 @@ pub(super) struct Arrivals {
 }
 
 /// The past assumed by one future: jobs and gaps drawn with replacement from the observed ones. The fewer
-/// were observed, the more futures differ.
+/// were observed, the more the futures differ.
 #[derive(Clone, Debug)]
 pub(super) struct Belief {
     past: Vec<usize>,
@@ -96,7 +97,7 @@ pub(super) struct Arrival {
 }
 
 impl PastJob {
-    /// Returns the jobs submitted in the last days, whatever happened to them.
+    /// Returns the jobs submitted in the last days, in any state.
     pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
@@ -226,7 +227,7 @@ impl Arrivals {
         Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
     }
 
-    /// Returns the next arrival after `at`, with its `order` among jobs of equal priority; `None` if nothing
+    /// Returns the next arrival after `at`, with its `order` among jobs of equal priority; `None` if no job
     /// arrives.
     pub(super) fn next(
         &self,
@@ -264,7 +265,7 @@ impl Arrivals {
     }
 }
 
-/// Returns the period in which all submissions are known, as far back as it matters, in Unix seconds.
+/// Returns the relevant period in which all submissions are known, in Unix seconds.
 fn recorded(snapshot: &Snapshot) -> (f64, f64) {
     let now = snapshot.taken_at.0;
     let Some((since, until)) = snapshot.recorded() else { return (now, now) };

@@ -1,4 +1,4 @@
-//! Pending jobs that do not compete yet, and what each waits for.
+//! Pending jobs that do not compete yet, and the conditions for which they wait.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use hsched_model::number::to_u64;
 
 /// The jobs for whose ends others wait, by index.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Awaited {
+pub(super) struct AwaitedJobs {
     number: BTreeMap<String, usize>,
     pub list: Vec<AwaitedJob>,
 }
@@ -22,7 +22,7 @@ pub(super) struct AwaitedJob {
     pub ends: Vec<f64>,
 }
 
-impl Awaited {
+impl AwaitedJobs {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let mut awaited = Self::default();
         for id in snapshot.jobs.iter().flat_map(|job| &job.after) {
@@ -55,8 +55,8 @@ impl Awaited {
         names.iter().filter_map(|name| self.number.get(*name)).copied().collect()
     }
 
-    /// Returns when a pending job that waits for something other than room begins to compete; `None` if
-    /// unknown. Such a job is left out, as are held jobs, jobs whose dependency is not just the end of others
+    /// Returns when a pending job that waits for another reason than room begins to compete; `None` if
+    /// unknown. Such a job is left out, as are held jobs, jobs whose dependency is not only the end of others
     /// (`singleton`, `afternotok`, `?` for "or"), and jobs that wait for jobs missing in the snapshot.
     pub(super) fn joins(&self, job: &QueueJob, snapshot: &Snapshot) -> Option<Joins> {
         let is_known = |name: &Option<String>| {
@@ -78,7 +78,7 @@ impl Awaited {
 
 impl Snapshot {
     /// Returns how long a running job may run in total: up to its limit, plus Slurm's allowance. A job beyond
-    /// that is assumed to overrun once more by the same time.
+    /// that is assumed to overrun its limit by the same amount again.
     pub(super) fn longest_run(&self, job: &QueueJob, since: f64) -> f64 {
         let limit = self.limit_of(job);
         let now = self.taken_at.0;
@@ -112,5 +112,5 @@ impl Snapshot {
 /// after `KillWait`.
 const STOPPING: f64 = 120.0;
 
-/// Longest further overrun assumed for a job, in seconds: one day.
+/// Maximum additional overrun assumed for a job, in seconds: one day.
 const LONGEST_OVERRUN: f64 = 86_400.0;

@@ -9,8 +9,8 @@ use hsched_model::number::{to_f64, to_usize};
 const ENOUGH: usize = 30;
 
 /// The default without past forecasts. Futures vary less than reality: they include neither cancellations nor
-/// the effect of one's own later jobs on one's rank. Chosen on 335 real starts; of 383 others, taken later,
-/// 85 % lay between these points.
+/// the effect of the user's own later jobs on the user's rank. Chosen on 335 real starts; of 383 others,
+/// taken later, 85 % lay between these points.
 const USUAL: Calibration = Calibration { low: 0.05, high: 0.95 };
 
 /// An estimate of a time, in seconds.

@@ -40,11 +40,11 @@ pub struct StartEstimate {
     pub start: Start,
 }
 
-/// When a request starts, as far as it can be estimated.
+/// The start of a request, if it can be estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Start {
     Estimated(Forecast),
-    /// Unknown, for this reason.
+    /// The start is unknown, for this reason.
     Unknown(&'static str),
     /// No node can ever hold it.
     Never,
@@ -63,7 +63,7 @@ pub struct Forecast {
     pub first: f64,
     /// Its start in each simulated future.
     pub starts: Vec<Seconds>,
-    /// Number of the user's past waits that it is based on if the queue is hidden; otherwise 0.
+    /// Number of the user's past waits on which it is based, if the queue is hidden; otherwise 0.
     pub past_waits: usize,
     /// Its basis if it was learnt from looks at the site; otherwise `None`.
     pub learnt: Option<LearntBasis>,
@@ -113,8 +113,8 @@ pub fn forecast(question: &Question, stop: &(dyn Fn() -> bool + Sync)) -> Vec<St
     forecast_at(question, &[], stop)
 }
 
-/// Returns the same if some requests already have a position in the queue, like a pending job that is
-/// changed; the others come last among equal priorities.
+/// Returns the start estimates if some requests already have a position in the queue, like a pending job that
+/// is changed; the others come last among equal priorities.
 pub fn forecast_at(
     question: &Question,
     positions: &[(RequestId, QueuePosition)],
@@ -123,7 +123,7 @@ pub fn forecast_at(
     forecast_of(question, positions, Far::InFew, stop)
 }
 
-/// How requests far behind the best are treated.
+/// The treatment of requests far behind the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Far {
     /// They are simulated in only a few futures.
@@ -218,10 +218,11 @@ const FEW_OF: u32 = 10;
 /// Number of futures after which requests far behind the best are no longer simulated.
 pub(super) const FEW: usize = 10;
 
-/// How far behind the best a request may be, as a multiple of the mean time to the end.
+/// Maximum time to the end of a request that is not far behind, as a multiple of that of the best.
 const FAR: f64 = 2.0;
 
-/// The same with all jobs at their limits, to be simulated before the other requests.
+/// The corresponding multiple with all jobs at their limits, for requests that are simulated before the
+/// others.
 const VERY_FAR: f64 = 4.0;
 
 /// Returns which requests are not far behind the best, by their times to the end; requests without one count

@@ -1,4 +1,4 @@
-//! The growth of pending jobs' priorities, and how it is known.
+//! The growth of pending jobs' priorities, and the source of its value.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub struct Growth {
     /// Growth per hour.
     pub per_hour: f64,
     pub source: GrowthSource,
-    /// The growth from the weights, if the ages of pending jobs show another one.
+    /// The growth from the weights, if the ages of pending jobs show a different growth.
     pub by_weights: Option<f64>,
 }
 

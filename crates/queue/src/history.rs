@@ -31,11 +31,11 @@ const USER_BELIEF: f64 = 8.0;
 /// quarter ran less than 0.06, half less than 0.25, and three quarters less than 0.52.
 const USUAL_POWER: f64 = 2.0;
 
-/// The fraction of its limit that a job ran, or has run so far.
+/// The fraction of its limit for which a job ran, or has run so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct RunShare {
-    /// The fraction it had run at the beginning of the records; had it ended before, it would be missing from
-    /// them.
+    /// The fraction that it had run at the beginning of the records. Jobs that ended before that are missing
+    /// from the records.
     from: f64,
     ratio: f64,
     has_ended: bool,
@@ -57,8 +57,8 @@ pub(super) struct Habit {
 
 /// Probabilities of running longer than a fraction of the limit.
 ///
-/// This is the Kaplan-Meier estimate, in which jobs that still run count as running at least so long.
-/// Otherwise long jobs, which end last, would be missing. A prior counts as a few additional jobs.
+/// This is the Kaplan-Meier estimate, in which a job that still runs counts as running at least for its time
+/// so far. Otherwise long jobs, which end last, would be missing. A prior counts as a few additional jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ratios {
     /// Fractions of the limit in order, each with the probability of running longer.
@@ -213,8 +213,8 @@ impl<'a> Users<'a> {
     }
 }
 
-/// Returns the fractions of their limits that ended jobs ran and running jobs have run so far, with their
-/// users.
+/// Returns the fractions of their limits for which ended jobs ran and running jobs have run so far, with
+/// their users.
 fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, RunShare)> {
     let Some((since, until)) = snapshot.recorded() else { return Vec::new() };
     let seen = |started: Time, end: Time, limit: Option<Seconds>, has_ended: bool| {
@@ -290,13 +290,13 @@ mod tests {
 
     #[test]
     fn jobs_that_ran_before_the_records_began_say_nothing_of_shorter_ones() {
-        // All of them end at 0.1 or at 0.9; of those that had run for 0.5 before the records, only the latter
-        // are observed.
+        // All jobs end at 0.1 or at 0.9. Of jobs that had run for 0.5 before the records, only the second
+        // kind is observed.
         let late = RunShare { from: 0.5, ratio: 0.9, has_ended: true };
         let mut seen = habit(&[[0.1; 10], [0.9; 10]].concat(), &[]);
         seen.seen.extend([late; 30]);
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
-        // A job that runs since then, without an observed later time, adds no information.
+        // A job that has been running since then, without an observed later time, adds no information.
         seen.seen.push(RunShare { from: 0.7, ratio: 0.7, has_ended: false });
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
     }

@@ -21,7 +21,7 @@ struct Hope {
 }
 
 impl StartableShapes {
-    /// Returns which pending shapes have room on enough nodes now.
+    /// Returns the pending shapes that have room on enough nodes now.
     pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[LineJob]) -> Self {
         let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];
         for entry in line {
@@ -71,7 +71,7 @@ impl StartableShapes {
     pub(super) fn update(&mut self, timeline: &mut NodeTimeline, nodes: &[u32], now: f64) {
         for hope in &mut self.list {
             for node in nodes {
-                // The nodes are sorted.
+                // Binary search requires sorted nodes, which `new` ensures.
                 if let Ok(place) = hope.nodes.binary_search(node)
                     && timeline.opening(hope.shape, *node, now, hope.limit, hope.viewer) > now
                 {

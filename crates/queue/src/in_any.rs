@@ -50,7 +50,7 @@ fn first(starts: &[&Start], request: &Request, question: &Question) -> Start {
         let refused = starts.iter().find(|start| matches!(start, Start::Refused(_)));
         return unknown.or(refused).map_or(Start::Never, |start| (*start).clone());
     };
-    // All were simulated in the same futures, those far behind the best only in the first ones.
+    // All partitions were simulated in the same futures; those far behind the best only in the first futures.
     let futures = forecasts.iter().map(|forecast| forecast.starts.len()).max().unwrap_or(0);
     let start_in = |future: usize| {
         let all = forecasts.iter().filter_map(|forecast| forecast.starts.get(future));

@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 /// The sort key of pending jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LineKey {
-    /// Higher comes first.
+    /// The tier; higher comes first.
     pub tier: u32,
-    /// Higher comes first.
+    /// The priority; higher comes first.
     pub priority: f64,
-    /// Earlier comes first, in Unix seconds.
+    /// The submission in Unix seconds; earlier comes first.
     pub submitted: f64,
-    /// Lower comes first; for jobs of the snapshot, the index among all of its jobs.
+    /// Order among equal keys, lower first: for jobs of the snapshot, the index among all of its jobs.
     pub order: u32,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Waiting {
     pub counts: Use,
     /// Index of the rule with its limits.
     pub rule: usize,
-    /// When it begins to compete.
+    /// Time at which it begins to compete.
     pub joins: Joins,
     /// The indices under which jobs that wait for its end refer to it.
     pub awaited: Vec<usize>,
@@ -57,7 +57,7 @@ pub(super) struct Waiting {
     pub job: Option<usize>,
 }
 
-/// When a pending job begins to compete for room.
+/// The time at which a pending job begins to compete for room.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Joins {
     Now,

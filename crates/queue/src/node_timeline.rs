@@ -17,7 +17,7 @@ pub(super) struct NodeTimeline<'a> {
     free: Vec<Vec<u64>>,
     /// Resources released at the limits of running jobs, by node, the earliest first.
     releases: Vec<Vec<NodeRelease>>,
-    /// From when on a shape fits on a node beside running jobs, by shape; computed on demand.
+    /// Time from which a shape fits on a node beside running jobs, by shape; computed on demand.
     ready: Vec<Vec<Ready>>,
     /// Number of allocations, releases and changes of reservations of each node.
     changes: Vec<u32>,
@@ -30,13 +30,13 @@ pub(super) struct NodeTimeline<'a> {
     kept_nodes: Vec<u32>,
 }
 
-/// When a node has room; in a heap, the earliest is on top.
+/// The time at which a node has room; in a heap, the earliest is on top.
 #[derive(Clone, Copy, Debug)]
 struct Opening {
     /// Time in Unix seconds.
     at: f64,
     node: u32,
-    /// How many changes the node had had when this value was computed.
+    /// Number of changes of the node up to the computation of this value.
     changes: u32,
 }
 
@@ -68,10 +68,10 @@ impl Ord for Opening {
     }
 }
 
-/// When nodes have room for jobs of one kind, in one pass.
+/// The times at which nodes have room for jobs of one kind, in one pass.
 #[derive(Clone, Debug)]
 struct Openings {
-    /// Before this time, not enough nodes have room.
+    /// The time before which not enough nodes have room.
     from: f64,
     /// Heap with the earliest on top.
     nodes: BinaryHeap<Opening>,
@@ -107,7 +107,7 @@ pub(super) enum Viewer {
     Guest = 1,
 }
 
-/// When and where a job could start.
+/// The time and the nodes with which a job could start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StartSlot {
     pub at: f64,
@@ -169,7 +169,7 @@ impl<'a> NodeTimeline<'a> {
         self.changes[node] += 1;
     }
 
-    /// Returns from when on a shape fits on a node beside running jobs; minus infinity if it fits now.
+    /// Returns the time from which a shape fits on a node beside running jobs; minus infinity if it fits now.
     pub(super) fn ready(&mut self, shape: usize, node: u32) -> f64 {
         let row = &mut self.ready[shape];
         if row.is_empty() {
@@ -222,7 +222,7 @@ impl<'a> NodeTimeline<'a> {
             }
             for closure in &self.model.closures[node as usize] {
                 if Some(closure.reservation) == reservation {
-                    // The reservation gives its nodes to its own jobs, which need not end before it does.
+                    // The nodes of a reservation are for its own jobs, which need not end before it.
                     at = if at < closure.end { at.max(closure.start) } else { f64::INFINITY };
                 } else if closure.start < at + length && at < closure.end {
                     at = closure.end;
@@ -255,7 +255,7 @@ impl<'a> NodeTimeline<'a> {
     }
 
     /// Searches for the first time at which enough nodes have room simultaneously: each step moves to the
-    /// time at which enough nodes have had room individually, until they have it together.
+    /// time from which enough nodes have room individually, until enough nodes have room together.
     ///
     /// Openings are recomputed only for nodes that were allocated or reserved since: within a pass they can
     /// only become later.
@@ -291,7 +291,7 @@ impl<'a> NodeTimeline<'a> {
         }
     }
 
-    /// Returns the same for a guest, which sees other openings than queued jobs.
+    /// Returns the first time and nodes for a guest, which sees other openings than queued jobs.
     pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<StartSlot> {
         let model = self.model;
         let count = model.shapes[shape].nodes as usize;

@@ -40,8 +40,8 @@ pub(super) struct RequestEntry {
     pub begin: f64,
 }
 
-/// Our requests in a simulation. Members see each other's allocations and reservations. Guests are each alone
-/// with the jobs of others; those do see the guests, which should therefore be few in comparison.
+/// Our requests in a simulation. Members see each other's allocations and reservations. Each guest is alone
+/// with the jobs of other users. Those jobs do see the guests, which should therefore be few in comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours<'a> {
     pub entries: &'a [RequestEntry],
@@ -107,7 +107,7 @@ pub(super) struct QueuePlay<'a> {
     left: usize,
     /// Changes of priorities by ranks, by branch; empty before the first change.
     shifts: Vec<f64>,
-    /// Usage by branch, see [`QueuePlay::used`].
+    /// Usage by branch; see [`QueuePlay::used`].
     used: Vec<BranchUse>,
     /// Contributions of running jobs to limits.
     counters: Counters,
@@ -314,7 +314,7 @@ impl<'a> QueuePlay<'a> {
         let opening = opening.min_by(f64::total_cmp);
         // Without an end or arrival, time alone cannot lift a limit permanently.
         let fallen = self.limits_fall.then_some(now + LIMITS_PERIOD).filter(|_| end.is_some());
-        // An immediate arrival still comes after `now`.
+        // An immediate arrival must still come after `now`.
         [end, arrival, opening, fallen, self.later.next()]
             .into_iter()
             .flatten()

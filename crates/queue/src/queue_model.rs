@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arrivals::{Arrivals, PastJob};
-use crate::awaited::{Awaited, AwaitedJob};
+use crate::awaited::{AwaitedJob, AwaitedJobs};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
 use crate::line::{Joins, Use, Waiting};
@@ -57,7 +57,7 @@ pub(super) struct NumberedRequest {
     pub rule: usize,
 }
 
-/// A part of the queue whose jobs meet no others.
+/// A part of the queue whose jobs never compete with other jobs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueuePart {
     /// Pending jobs in scheduling order.
@@ -93,11 +93,11 @@ pub(super) struct Closure {
     pub reservation: usize,
 }
 
-/// How the cluster schedules.
+/// The scheduling parameters of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchedulingRules {
     pub backfill: bool,
-    /// How far a pass looks ahead, in seconds.
+    /// Time for which a pass looks ahead, in seconds.
     pub window: f64,
     /// Growth of pending jobs' priority per second.
     pub growth: f64,
@@ -152,7 +152,7 @@ impl QueueModel {
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
         let mut known =
             NumberingContext { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
-        let awaited = Awaited::of(snapshot);
+        let awaited = AwaitedJobs::of(snapshot);
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays, &awaited);
         let running = running(snapshot, &shapes, &mut known, &arrays, &awaited);
         let past = PastJob::of(snapshot, &mut shapes, &mut known);
@@ -225,7 +225,7 @@ impl QueueModel {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
         }
         for job in running {
-            // A job on nodes of several parts, which no pending job can use, counts in each.
+            // A job on nodes of several parts counts in each; no pending job can use nodes of several parts.
             let mut parts_held: Vec<usize> =
                 job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
             parts_held.sort_unstable();

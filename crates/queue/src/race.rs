@@ -104,7 +104,7 @@ mod tests {
             race(&[&first, &second], &estimates, None, 3)
         };
         assert_eq!(chosen([5.0, 40.0]), [RequestId(3), RequestId(8)]);
-        // With it the job would be done after 48 instead of 60, if it started as expected.
+        // With this request, the job would be done after 48 instead of 60, if it started as expected.
         assert_eq!(chosen([5.0, 61.0]), [RequestId(3)]);
     }
 }

@@ -16,7 +16,7 @@ const WAITED: f64 = 600.0;
 /// A predicted start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartPrediction {
-    /// When the queue was read.
+    /// Time at which the queue was read.
     pub at: Time,
     /// The GPUs of the request, on all its nodes.
     pub gpus: u32,
@@ -24,7 +24,7 @@ pub struct StartPrediction {
     pub start: Estimate,
     /// The start in each simulated future.
     pub starts: Vec<Seconds>,
-    /// When it started; `None` if it has not.
+    /// Time of its start; `None` if it has not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
 }
@@ -57,8 +57,8 @@ impl StartPrediction {
         self.waited().is_some_and(|waited| waited > WAITED)
     }
 
-    /// Returns the quantile of the prediction at which it started, if it waited or was expected to: for
-    /// immediate starts every quantile is equally right.
+    /// Returns the quantile of the prediction at which it started, if it waited or was expected to wait;
+    /// for immediate starts, every quantile is equally right.
     fn point(&self) -> Option<f64> {
         let waited = self.waited()?;
         let waits = waited > WAITED || self.start.median.0 > WAITED;

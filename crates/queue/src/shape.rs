@@ -171,8 +171,8 @@ impl<'a> Shapes<'a> {
 
     /// Returns the nodes of a partition that, if empty, could hold one of the shape's nodes.
     fn set(&self, shape: &Shape, partition: Option<&str>, asks: &Asks) -> Vec<u32> {
-        // A job that requests more nodes than it names may use any others, so the names impose no
-        // restriction.
+        // A job that requests more nodes than it names may use any other nodes, so the names impose
+        // no restriction.
         let is_listed = asks.nodelist.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX);
         let is_kept = |node: &QueueNode| {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);

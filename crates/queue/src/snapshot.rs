@@ -17,7 +17,7 @@ pub(super) const SCHEMA: &str = "hsched.queue/1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub schema: String,
-    /// When the queue was read.
+    /// Time at which the queue was read.
     pub taken_at: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
@@ -44,10 +44,10 @@ pub struct Snapshot {
     /// Ended jobs of the last days; `None` if the site hides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<EndedJob>>,
-    /// From when on the history is complete, by submit time; `None` means seven days ago.
+    /// Submit time from which the history is complete; `None` means seven days ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Time>,
-    /// Until when it is complete, by end time; `None` means the last end in it.
+    /// End time until which the history is complete; `None` means the last end in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_until: Option<Time>,
     /// Limits of QOS and associations; `None` if they could not be read, empty if Slurm enforces none.
@@ -65,7 +65,7 @@ pub struct Snapshot {
     /// The user who read the queue, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Notes on what is missing and why.
+    /// Notes on missing data, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -86,7 +86,7 @@ pub struct QueueNode {
     pub memory_mib: Option<u64>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub features: BTreeSet<String>,
-    /// Whether new jobs can start there.
+    /// Whether new jobs can start on the node.
     #[serde(rename = "use", default)]
     pub usable: NodeUse,
 }
@@ -127,7 +127,7 @@ pub struct QueuePartition {
     /// Maximum number of nodes per job; `None` means unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nodes: Option<u32>,
-    /// Slurm's `PriorityTier`: jobs of a higher tier are scheduled first, whatever their priority.
+    /// Slurm's `PriorityTier`: jobs of a higher tier are scheduled first, regardless of their priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
     /// The only accounts that may use it; `None` if all may, or if unknown.
@@ -217,13 +217,13 @@ pub struct QueueJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<Seconds>,
     pub asks: Asks,
-    /// Where it runs and since when; `None` while it is pending.
+    /// Its nodes and its start; `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<Running>,
     /// The reservation to which it was submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
-    /// Why it is pending, in Slurm's words.
+    /// Why the job is pending, in Slurm's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether it waits for something other than room: `Dependency`, `BeginTime`, a hold, limits of its QOS
@@ -242,7 +242,7 @@ pub struct QueueJob {
     pub nice: i64,
 }
 
-/// Where a job runs and since when.
+/// The nodes and the start of a running job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     pub since: Time,
@@ -270,7 +270,7 @@ pub struct Scheduling {
     /// Number of jobs that a pass processes (`bf_max_job_test`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// How far a pass looks ahead (`bf_window`).
+    /// Time for which a pass looks ahead (`bf_window`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_s: Option<Seconds>,
     /// Whether backfill scheduling is active.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::awaited::Awaited;
+use crate::awaited::AwaitedJobs;
 use crate::history::Users;
 use crate::limits::{LimitRules, Subject, asked_tres};
 use crate::line::{Array, Joins, LineKey, Waiting};
@@ -76,7 +76,7 @@ pub(super) fn waiting(
     shapes: &mut Shapes,
     known: &mut NumberingContext,
     arrays: &mut BTreeMap<String, usize>,
-    awaited: &Awaited,
+    awaited: &AwaitedJobs,
 ) -> Vec<Waiting> {
     let unknown = snapshot.middle_priority();
     let joins = |job: &QueueJob| {
@@ -128,7 +128,7 @@ pub(super) fn running(
     shapes: &Shapes,
     known: &mut NumberingContext,
     arrays: &BTreeMap<String, usize>,
-    awaited: &Awaited,
+    awaited: &AwaitedJobs,
 ) -> Vec<Active> {
     let number: BTreeMap<_, u32> = snapshot.nodes.iter().map(|node| &node.name).zip(0..).collect();
     let (cpus, memory) = shapes.host();

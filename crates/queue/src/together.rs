@@ -105,8 +105,8 @@ impl<'a> JointSearch<'a> {
         Self { jobs, table, drawn, first, choice: vec![None; jobs.options.len()] }
     }
 
-    /// Returns what a request adds to the time to its end, in seconds: further pieces, and the value of its
-    /// cost.
+    /// Returns the time that a request adds to the time to its end, in seconds: further pieces, and the value
+    /// of its cost.
     fn extra(&self, job: usize, option: usize) -> f64 {
         let offer = &self.jobs.options[job][option];
         offer.rest + self.jobs.cost_weight * 3600.0 * offer.cost.unwrap_or(0.0)
@@ -149,8 +149,8 @@ impl<'a> JointSearch<'a> {
         Some(finishes.iter().filter_map(|(_, list)| mean(list)).sum())
     }
 
-    /// Returns what each request of a job adds to all times to the end, given the choices so far; the
-    /// smallest first.
+    /// Returns the time that each request of a job adds to all times to the end, given the choices so
+    /// far; the smallest first.
     fn additions(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
         let mut list = Vec::new();
         let mut before: Vec<Option<f64>> = vec![None; self.table.model.parts.len()];
@@ -168,7 +168,7 @@ impl<'a> JointSearch<'a> {
         Some(list)
     }
 
-    /// Chooses for one job after another: next for the job that loses most without its best request.
+    /// Chooses for one job after another, each time for the job that loses most without its best request.
     fn by_regret(&mut self, stop: &dyn Fn() -> bool) {
         let mut left: Vec<usize> = (0..self.jobs.options.len()).collect();
         let mut known: Vec<Option<Vec<(f64, usize)>>> =
@@ -241,7 +241,7 @@ impl<'a> JointSearch<'a> {
         }
     }
 
-    /// Returns what each request of a job adds if it replaces the chosen one; the smallest first.
+    /// Returns the time that each request of a job adds if it replaces the chosen one; the smallest first.
     fn instead(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
         let before = self.choice[job].take();
         let list = self.additions(job, stop);

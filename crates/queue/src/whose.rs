@@ -28,8 +28,8 @@ impl Snapshot {
         found.and_then(|account| account.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
     }
 
-    /// Returns whether a limit that Slurm does not show delays the user's jobs that resemble a request: of
-    /// its account, or of any account if the limit is not one of an account.
+    /// Returns whether a limit that Slurm does not show delays the user's jobs that resemble a request. For a
+    /// limit of an account, only jobs of the request's account count.
     pub(super) fn has_unread_limit(&self, request: &Request) -> bool {
         let account = request.account.as_deref().or_else(|| self.own_account());
         let is_like = |job: &QueueJob| {
@@ -53,7 +53,7 @@ impl Snapshot {
 }
 
 impl QueueJob {
-    /// Returns whether it waits for a limit of its QOS or association.
+    /// Returns whether a job waits for a limit of its QOS or association.
     pub fn waits_for_limit(&self) -> bool {
         self.running.is_none() && self.reason.as_deref().is_some_and(crate::limits::is_limit_reason)
     }

@@ -50,12 +50,12 @@ pub enum CommandError {
     /// The client found no configuration, so this machine is not part of a cluster.
     #[error("{}: Slurm is not configured on this machine: {}", command.program, stderr.lines().last().unwrap_or_default())]
     Unconfigured { command: CommandLine, stderr: String },
-    /// The controller or the authentication service did not answer; it may do so later.
+    /// The controller or the authentication service did not answer; they may answer later.
     #[error("{}: Slurm's controller cannot be reached: {stderr}", command.program)]
     Unreachable { command: CommandLine, stderr: String },
     #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "no error message" } else { stderr })]
     Failed { command: CommandLine, status: String, stderr: String },
-    /// Only from [`RecordedRunner`](crate::RecordedRunner).
+    /// Only [`RecordedRunner`](crate::RecordedRunner) returns this.
     #[error("{command}: no answer recorded; expected {expected}")]
     Unexpected { command: CommandLine, expected: String },
 }
@@ -149,7 +149,7 @@ impl CommandError {
     /// Returns whether the same command may succeed a little later: the controller is running but busy.
     ///
     /// Slurm's clients themselves try for nine seconds before they report the controller as unreachable, and
-    /// a command that timed out has used the time that the user allows. Neither is repeated.
+    /// a command that timed out has used the time that the user allows, so neither is repeated.
     pub fn is_transient(&self) -> bool {
         let Self::Unreachable { stderr, .. } = self else { return false };
         let printed = stderr.to_lowercase();

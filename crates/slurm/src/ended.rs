@@ -1,4 +1,4 @@
-//! Why a job ended and what its user can do, as sentences.
+//! Sentences on why a job ended and on what its user can do.
 
 use crate::{JobRecord, SlurmState};
 
@@ -69,7 +69,7 @@ pub fn ended(record: &JobRecord, id: &str) -> JobEnd {
     JobEnd { why: vec![why], way_out: Some(way_out).filter(|text| !text.is_empty()).into_iter().collect() }
 }
 
-/// Returns on which nodes the job ran.
+/// Returns a sentence with the nodes on which the job ran.
 fn on(record: &JobRecord) -> String {
     if record.nodes.is_empty() { String::new() } else { format!(" (it had {})", record.nodes) }
 }

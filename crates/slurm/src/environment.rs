@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 /// Variable families that set defaults of options or describe the job in which hsched runs.
 const FAMILIES: [&str; 7] = ["SLURM_", "SBATCH_", "SINFO_", "SQUEUE_", "SACCT_", "SCONTROL_", "SCANCEL_"];
 
-/// Variables that users and sites set deliberately: the cluster to use, and where jobs go.
+/// Variables that users and sites set deliberately: the cluster to use, and the destination of jobs.
 const KEPT: [&str; 8] = [
     "SLURM_CONF",
     "SLURM_CONF_SERVER",
@@ -26,7 +26,7 @@ const OUTPUT: [(&str, &str); 2] = [("SLURM_TIME_FORMAT", "standard"), ("LC_ALL",
 pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// Keeps the variables that have no effect on output.
+    /// Returns the environments without variables that change output.
     pub(super) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self(variables.into_iter().filter(|(name, _)| is_harmless(name)).collect())
     }

@@ -1,6 +1,6 @@
-//! How a batch script or a step ended.
+//! The end of a batch script or a step.
 
-/// How a batch script or a step ended.
+/// The exit code and the signal with which a batch script or a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitStatus {
     pub code: u8,

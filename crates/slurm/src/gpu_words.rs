@@ -21,7 +21,7 @@ pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
     }
     let lower = text.to_ascii_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    // Numbers alone number nodes and racks.
+    // Bare numbers are those of nodes and racks.
     let is_number = |words: &[&str]| words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
     let (mut found, mut start) = (Vec::new(), 0);
     while start < words.len() {

@@ -12,7 +12,7 @@ pub struct Gres {
     pub other: Vec<String>,
 }
 
-/// What a TRES text (`cpu=2,mem=300M,node=1,gres/gpu:v100=2`).
+/// The content of a TRES text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tres {
     pub cpus: Option<u64>,

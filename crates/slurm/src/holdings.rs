@@ -1,4 +1,4 @@
-//! The resources that running jobs hold on each node, as far as the queue shows them.
+//! The resources that running jobs hold on each node, as shown by the queue.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use hsched_model::{Cluster, GpuType, HeldResources, Holdings, NodeName, hostlist
 
 /// Returns the resources that `jobs` hold by node, and notes on jobs for which they are unknown.
 ///
-/// The result is exact for jobs on one node and for those with the same GPUs on every node; CPUs and memory
-/// of the latter are assumed to be spread evenly. The queue does not show how a total over several nodes is
+/// The result is exact for jobs on one node and for jobs with the same GPUs on every node, whose CPUs and
+/// memory are assumed to be spread evenly. The queue does not show how a total over several nodes is
 /// split. Such a job counts as holding nothing, and planning does not rely on its nodes.
 pub fn holdings<'a>(
     jobs: impl IntoIterator<Item = &'a QueuedJob>,
@@ -34,7 +34,7 @@ pub fn holdings<'a>(
     (sum, notes)
 }
 
-/// What squeue prints about a job's nodes and its resources there.
+/// The data that squeue prints about a job's nodes and its resources on them.
 pub(super) struct PrintedHoldings<'a> {
     pub nodes: &'a str,
     pub tres: &'a str,
@@ -44,7 +44,7 @@ pub(super) struct PrintedHoldings<'a> {
     pub per_job: &'a str,
 }
 
-/// Returns what one job holds on each of its nodes, or why that is unknown.
+/// Returns the resources that one job holds on each of its nodes, or why they are unknown.
 pub(super) fn held_by(
     job: &PrintedHoldings<'_>,
     cluster: &Cluster,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::{sinfo, squeue};
 
-    /// Returns the GPUs that a job holds, as `node type=count`, or the note in place of them.
+    /// Returns the GPUs that a job holds, as `node type=count`, or the note on why they are unknown.
     fn check(nodes: &str, alloc: &str, per_node: &str, per_job: &str, expected: &str) {
         let line = |node: &str, gres: &str| {
             format!("{node}|gpu|1:00|idle|{gres}|(null)|0/8/0/8|1|0||\u{1e}\n").replace('|', "\u{1f}")

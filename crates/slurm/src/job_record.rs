@@ -20,9 +20,9 @@ pub struct JobRecord {
     /// A requeued job is resubmitted, so each attempt has another time.
     pub submit_time: Option<String>,
     pub start_time: Option<String>,
-    /// When the job ended, or must end.
+    /// Time at which the job ended, or must end.
     pub end_time: Option<String>,
-    /// How the batch script ended; only for jobs that have ended.
+    /// The end of the batch script; only for jobs that have ended.
     pub exit: Option<ExitStatus>,
     /// The worst end of a step of the batch script; only `sacct` reports it.
     pub step_exit: Option<ExitStatus>,

@@ -2,7 +2,7 @@
 
 use hsched_model::{JobId, hostlist};
 
-/// The facts about a job that a pattern may use.
+/// The data of a job that a pattern may use.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputFacts<'a> {
     /// The job's id; for an array, that of the whole array.
@@ -154,7 +154,7 @@ mod tests {
         OutputName::of(pattern, &facts)
     }
 
-    /// The expected names are those that a real Slurm 22.05 gave the files.
+    /// The expected names are those of the files that a real Slurm 22.05 created.
     #[test]
     fn patterns_are_read_as_slurm_reads_them() {
         let check = |pattern: &str, expected: &str| {

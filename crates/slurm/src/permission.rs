@@ -1,4 +1,4 @@
-//! What Slurm allows a user to use: associations from `sacctmgr`, and the access lists of partitions.
+//! The rights of a user in Slurm: associations from `sacctmgr`, and the access lists of partitions.
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ impl Associations {
 }
 
 impl Association {
-    /// Returns the limit that excludes every job with this many GPUs, if there is one.
+    /// Returns the limit that excludes every job with this number of GPUs, if there is one.
     fn limit(&self, gpus: u32) -> Option<String> {
         let account = &self.account;
         if self.max_jobs == Some(0) {
@@ -158,7 +158,7 @@ fn gpu_limit(text: &str) -> Option<u64> {
     text.split(',').find_map(|item| item.trim().strip_prefix("gres/gpu=")?.parse().ok())
 }
 
-/// Returns why a partition accepts no such job, if it does not.
+/// Returns why a partition accepts no such job; `None` if it does.
 fn refusal(partition: &PartitionLimits, wanted: PermissionRequest<'_>) -> Option<String> {
     let name = &partition.name;
     let refused = |allowed: &[String], denied: &[String], text: &str| {
@@ -182,7 +182,7 @@ fn only(allowed: &[String]) -> String {
     if allowed.is_empty() { String::new() } else { format!("; it accepts {}", allowed.join(", ")) }
 }
 
-/// Explains a pending reason caused by account limits, and what helps.
+/// Explains a pending reason that is caused by account limits, and states the remedy.
 pub fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "AssocGrpGRES" | "AssocGrpGres" | "QOSGrpGRES" | "QOSGrpGres" => {

@@ -9,7 +9,7 @@ use crate::CommandError;
 /// The variants have the names of [`hsched_engine::Answer`].
 #[derive(Debug, Error)]
 pub enum RequestError {
-    /// Slurm refused the request and, as far as it says, will not accept it later either.
+    /// Slurm refused the request and, according to its message, will not accept it later.
     #[error("Slurm refused the request: {message}")]
     Refused { message: String },
     /// Slurm would accept the request at another time: a limit on jobs or on requests.

@@ -94,7 +94,7 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     Ok((jobs, notes))
 }
 
-/// Returns each row; a name or comment may break it into several lines.
+/// Returns each row; line breaks in a name or comment may split it into several lines.
 fn rows(text: &str) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for line in text.lines() {

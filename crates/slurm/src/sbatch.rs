@@ -16,7 +16,7 @@ pub struct Submitted {
 /// Slurm's answer to a test submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TestOnlyAnswer {
-    /// The start time in local time, `2026-11-21T06:13:16`, if running jobs use all of their time limits.
+    /// The start in local time, `2026-11-21T06:13:16`, if running jobs use their full time limits.
     Starts(String),
     /// Slurm would refuse the job.
     Refused(String),

@@ -101,7 +101,7 @@ fn take(options: &mut SbatchOptions, name: &str, value: Option<&str>, now: Time)
         ("begin", Some(text)) => further.begin = Some(begin(text, now)?),
         ("nice", value) => further.nice = value.map_or(Some(USUAL_NICE), |text| text.parse().ok())?,
         ("qos", Some(text)) if !text.is_empty() => further.qos = Some(text.to_owned()),
-        // With several reservations, the job starts in the first that has room.
+        // With several reservations, the job starts in the first one that has room.
         ("reservation", Some(text)) if !text.is_empty() && !text.contains(',') => {
             further.reservation = Some(text.to_owned());
         }

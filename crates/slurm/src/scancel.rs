@@ -5,10 +5,10 @@ use crate::{CommandLine, JobId, RequestError, Runner};
 /// Slurm's answer to a request that it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Slurm carries it out if there is something to do. It gives the same answer if a job to stop does not
-    /// run yet, or if the job with that id has another name.
+    /// Slurm carries out the request if it applies. It gives the same answer if a job to stop does not run
+    /// yet, or if the job with that id has another name.
     Done,
-    /// There is nothing to stop or cancel: the job has ended, or Slurm never had it.
+    /// There is no job to stop or cancel: it has ended, or Slurm never had it.
     Ended,
 }
 
@@ -33,8 +33,8 @@ pub fn cancel_pending(name: &str, id: JobId) -> CommandLine {
     command(name, &["--state=PENDING"], id)
 }
 
-/// Returns the command line that cancels these jobs of the user, whatever their names; `None` for no job, because
-/// `scancel --me` without an id cancels all of them.
+/// Returns the command line that cancels these jobs of the user, regardless of their names; `None` for no
+/// job, because `scancel --me` without an id cancels all of them.
 pub fn cancel_all(ids: &[JobId]) -> Option<CommandLine> {
     let words = ["--me".to_owned()].into_iter().chain(ids.iter().map(ToString::to_string));
     (!ids.is_empty()).then(|| CommandLine::new("scancel", words))

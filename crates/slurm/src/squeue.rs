@@ -46,16 +46,16 @@ pub struct QueuedJob {
     pub partition: String,
     /// Local time of the cluster, `2026-11-21T06:13:16`; with the id it identifies a job.
     pub submit_time: Option<String>,
-    /// When the job started, or is expected to.
+    /// Time at which the job started, or is expected to start.
     pub start_time: Option<String>,
-    /// When the job ended, or must end.
+    /// Time at which the job ended, or must end.
     pub end_time: Option<String>,
     pub time_left: Option<Seconds>,
     pub node_count: Option<u32>,
     pub cpus: Option<u64>,
-    /// How often Slurm started the job again.
+    /// Number of times that Slurm restarted the job.
     pub restarts: u32,
-    /// How the batch script ended; only for jobs that have ended.
+    /// The end of the batch script; only for jobs that have ended.
     pub exit: Option<ExitStatus>,
     /// The nodes as a hostlist; empty before the start.
     pub nodes: String,
@@ -101,7 +101,8 @@ impl QueuedJob {
         self.state.holds_nodes(&self.nodes)
     }
 
-    /// Returns whether the job waits for a person's action: it is held, or its request can never be met.
+    /// Returns whether the job waits for a person's action, because it is held or its request can never be
+    /// met.
     pub fn is_stuck(&self) -> bool {
         const STUCK: [&str; 9] = [
             "BadConstraints",

@@ -42,7 +42,7 @@ impl System {
         Self { environment, limit, most_output: Self::MOST_OUTPUT, directory: None }
     }
 
-    /// Returns the same runner with another working directory.
+    /// Returns the runner with another working directory.
     #[must_use]
     pub fn in_directory(self, directory: &Path) -> Self {
         Self { directory: Some(directory.to_owned()), ..self }
@@ -78,7 +78,7 @@ impl System {
 
     fn finish(&self, command: &CommandLine, running: &RunningProgram) -> Result<CommandOutput, CommandError> {
         let timed_out = || {
-            // Its output before it hung, often while trying to reach a controller, is the best hint.
+            // The output before it hung, often while it tried to reach a controller, is the best hint.
             let said = running.rest(&running.stderr).and_then(Result::ok).unwrap_or_default();
             let stderr = String::from_utf8_lossy(&said).trim().to_owned();
             CommandError::TimedOut { command: command.clone(), limit: self.limit, stderr }

@@ -32,8 +32,8 @@ const ROWS: usize = 25;
 /// Minimum number of displayed events.
 const LEAST_LINES: usize = 2;
 
-/// Maximum lengths of bars and of names: the first pair is used with which each job fits on one row. Bars
-/// shrink first.
+/// Maximum lengths of bars and names. The first pair with which each job fits on one row is used; bars shrink
+/// first.
 const FORMS: [(u64, usize); 7] =
     [(20, usize::MAX), (10, usize::MAX), (5, usize::MAX), (0, usize::MAX), (0, 20), (0, 14), (0, 8)];
 
@@ -43,7 +43,7 @@ const ECHO: usize = 4;
 /// Height of a terminal if it is unknown.
 const USUAL_HEIGHT: usize = 24;
 
-/// Lines other than jobs and events: headings, the count of jobs, two empty lines, the prompt.
+/// Number of lines other than jobs and events: headings, the count of jobs, two empty lines, the prompt.
 const OTHER_LINES: usize = 5;
 
 impl Board {
@@ -185,7 +185,7 @@ mod tests {
         assert!(text.contains("█████░░░░░ 5/10") && !text.contains("░░░░░░░░░░░"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 60), "{text}");
         assert_eq!(board_table(&state, Time(1.0), 45, 10).lines().count(), 4 + 1);
-        // Then the middle of names is left out: variants differ at the end.
+        // Then names lose their middle, because variants differ at the end.
         for (place, tracked) in state.jobs.iter_mut().enumerate() {
             Arc::make_mut(&mut tracked.job).name =
                 JobName::new(&format!("resnet50-cifar-lr0.001-wd0.0005-seed{place}")).expect("a name");

@@ -8,7 +8,7 @@ use hsched_plan::{PlanFigures, Quality};
 
 /// A policy with its result, or the reason why it cannot handle the problem.
 #[derive(Clone, Debug)]
-pub struct Compared {
+pub struct PolicyComparison {
     pub policy: &'static str,
     pub result: Result<PolicyResult, String>,
 }
@@ -24,8 +24,9 @@ pub struct PolicyResult {
     pub time: Seconds,
 }
 
-/// Returns the table of the policies' results; means over fewer jobs than others placed are not compared.
-pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
+/// Returns the table of the policies' results; means over fewer jobs than another policy placed are not
+/// compared.
+pub fn compare_table(rows: &[PolicyComparison], terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("POLICY", Align::Left),
         ("PLACED", Align::Right),
@@ -38,7 +39,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     ]);
     let most = rows.iter().filter_map(|row| Some(row.result.as_ref().ok()?.placed)).max().unwrap_or(0);
     // Metrics over fewer jobs are not comparable.
-    let value = |row: &Compared| match &row.result {
+    let value = |row: &PolicyComparison| match &row.result {
         Ok(PolicyResult { placed, outcome: Some(outcome), .. }) if *placed == most => {
             Some(outcome.objective_value)
         }

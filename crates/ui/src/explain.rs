@@ -15,7 +15,7 @@ use hsched_plan::{
 
 /// A plan with its explanation.
 #[derive(Clone, Copy, Debug)]
-pub struct Explained<'a> {
+pub struct ExplainedPlan<'a> {
     pub problem: &'a Problem,
     pub plan: &'a CheckedPlan,
     pub policy: &'a str,
@@ -25,7 +25,7 @@ pub struct Explained<'a> {
 /// Prices below this are rounding errors; the true price is zero.
 const NOTHING: f64 = 1e-6;
 
-impl Explained<'_> {
+impl ExplainedPlan<'_> {
     /// Returns the prices and a line for every job.
     pub fn overview(&self, terminal: Terminal) -> String {
         let placed = self.plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
@@ -354,7 +354,7 @@ fn time(seconds: Option<f64>) -> String {
     }
 }
 
-/// Says what another number of GPUs would change: the `saved` seconds, or that it is impossible.
+/// Describes the effect of another number of GPUs: the `saved` seconds, or that it is impossible.
 fn change(change: Option<&GpuCountEffect>, saved: Option<f64>) -> String {
     match (change, saved) {
         (Some(GpuCountEffect::Not(Obstacle::Unusable(_))), _) => "-".into(),

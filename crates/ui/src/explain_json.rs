@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::Explained;
+use crate::ExplainedPlan;
 use hsched_plan::{Alternative, GpuCountEffect, JobExplanation, Obstacle, PlacementLimit, Verdict};
 
-impl Explained<'_> {
+impl ExplainedPlan<'_> {
     /// Returns the prices and the full explanation of the selected jobs. Times and prices are in seconds:
     /// those of the market refer to the objective's sum, those of a job to its completion time.
     pub fn json(&self) -> Value {

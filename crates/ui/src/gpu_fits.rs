@@ -56,7 +56,7 @@ pub fn fits_table(need: Bytes, known: &[(&String, Recognised)], terminal: Termin
     text
 }
 
-/// Returns the same as JSON.
+/// Returns the table as JSON.
 pub fn fits_json(need: Bytes, known: &[(&String, Recognised)]) -> Value {
     let fit = |fit: &Fit| json!({ "name": fit.name, "memory_gb": fit.gb, "gpus": fit.count });
     let fits: Vec<Value> = fits(need, known).iter().map(fit).collect();

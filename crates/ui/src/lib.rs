@@ -1,4 +1,4 @@
-//! What hsched prints: tables, charts, pictures and JSON. Only this crate writes to the terminal: data to
+//! The output of hsched: tables, charts, pictures and JSON. Only this crate writes to the terminal: data to
 //! stdout, everything else to stderr.
 
 mod board;
@@ -47,11 +47,11 @@ mod when_script;
 mod why;
 
 pub use self::board::Board;
-pub use self::compare::{Compared, PolicyResult, compare_table};
+pub use self::compare::{PolicyComparison, PolicyResult, compare_table};
 pub use self::curve::{CurvePicture, curve_text};
 pub use self::curve_svg::curve_svg;
 pub use self::exit::Exit;
-pub use self::explain::Explained;
+pub use self::explain::ExplainedPlan;
 pub use self::failure::Failure;
 pub use self::gpu_fits::{fits_json, fits_table};
 pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
@@ -65,9 +65,9 @@ pub use self::plan::plan_table;
 pub use self::progress::ProgressLine;
 pub use self::quantity::{date, duration, moment};
 pub use self::results::{ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table};
-pub use self::review::{Reviewed, review_text};
+pub use self::review::{ReviewReport, review_text};
 pub use self::script_status::{part_word, script_details, script_json, scripts_table};
-pub use self::simulation::{Simulated, SweepCell, simulation_table};
+pub use self::simulation::{SimulationResult, SweepCell, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
 pub use self::slow_nodes::{slow_lines, slow_note};
 pub use self::status::{Best, JobSummary, SubmissionFiles, bests, status_table, unfolded_status_table};
@@ -84,4 +84,4 @@ pub use self::when::{
     When, WhenJob, WhenRow, about as rough_duration, start as start_estimate, when_legend, when_table,
 };
 pub use self::when_script::{DiffLine, ScriptRow, script_diff, script_text};
-pub use self::why::{WhyAdvice, WhyJob, WhyLine, why_list, why_text};
+pub use self::why::{WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text};

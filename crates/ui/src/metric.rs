@@ -12,19 +12,22 @@ use hsched_plan::curve::MetricKind;
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobMetric {
     pub name: String,
-    /// Its value after the last epoch.
-    pub last: f64,
-    /// The values so far; `None` if there is no other job to compare them with.
-    pub range: Option<MetricRange>,
+    /// Its values so far.
+    pub range: MetricRange,
 }
 
 /// The metrics of jobs that have reported any.
 pub type Metrics = BTreeMap<JobName, JobMetric>;
 
 impl JobMetric {
+    /// Returns its newest value.
+    pub fn last(&self) -> f64 {
+        self.range.last
+    }
+
     /// Returns the best value.
     pub(super) fn best(&self, mode: GoalMode) -> f64 {
-        self.range.map_or(self.last, |range| range.best(mode).0)
+        self.range.best(mode).0
     }
 }
 

@@ -75,7 +75,7 @@ pub fn results_table(rows: &[ResultRow], terminal: Terminal) -> String {
 /// Returns the rows as CSV: one column per parameter, empty cells for unknown values.
 ///
 /// # Errors
-/// Only through a bug of hsched.
+/// Only if hsched has a bug.
 pub fn results_csv(rows: &[ResultRow]) -> Result<String, csv::Error> {
     let parameters = parameters(rows);
     let heading = |name: &&str| {

@@ -13,7 +13,7 @@ use hsched_slurm::review::{ENOUGH, NameReview, Quantity};
 use super::when::about;
 
 /// Reviews with the data for their presentation.
-pub struct Reviewed<'a> {
+pub struct ReviewReport<'a> {
     pub names: &'a [NameReview],
     /// The waiting hours that each recommendation saves.
     pub saved: &'a [Option<f64>],
@@ -30,7 +30,7 @@ const NAMED: usize = 20;
 const LEGEND: &str = "TIME to CPUS: the 95 % quantile of use / what the newest run asked for; MEMORY is per node; FAILED: not completed; WAITED: all runs together";
 
 /// Returns the table, the recommendations and the notes.
-pub fn review_text(reviewed: &Reviewed, terminal: Terminal) -> String {
+pub fn review_text(reviewed: &ReviewReport, terminal: Terminal) -> String {
     let names = reviewed.names;
     let width = terminal.width();
     let mut text = String::new();
@@ -60,7 +60,7 @@ pub fn review_text(reviewed: &Reviewed, terminal: Terminal) -> String {
     text
 }
 
-fn headline(reviewed: &Reviewed) -> String {
+fn headline(reviewed: &ReviewReport) -> String {
     let runs: usize = reviewed.names.iter().map(|name| name.runs).sum();
     let days = reviewed.until.zip(reviewed.since).map(|(until, since)| until.since(since).0 / 86_400.0);
     let days = days.map_or(String::new(), |days| format!(" in {days:.0} days"));
@@ -148,8 +148,8 @@ fn recommendation(name_review: &NameReview, saved: Option<f64>, width: usize) ->
     text
 }
 
-fn notes(reviewed: &Reviewed) -> Vec<String> {
-    let Reviewed { names, accounting, .. } = reviewed;
+fn notes(reviewed: &ReviewReport) -> Vec<String> {
+    let ReviewReport { names, accounting, .. } = reviewed;
     let mut notes = Vec::new();
     let kept = |is: &dyn Fn(&NameReview) -> bool| {
         let kept = names.iter().filter(|name| name.sbatch.is_empty() && is(name));

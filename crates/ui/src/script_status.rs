@@ -40,7 +40,7 @@ pub fn scripts_table(scripts: &[&ScriptJob], now: Time, terminal: Terminal) -> S
     table.show(terminal)
 }
 
-/// Returns when it starts, when it ends at the latest, or when it ended.
+/// Returns when a script starts, when it ends at the latest, or when it ended.
 fn when(script: &ScriptJob, now: Time) -> Option<String> {
     let submission = &script.submission;
     if let Some(end) = &script.end {
@@ -60,7 +60,7 @@ fn when(script: &ScriptJob, now: Time) -> Option<String> {
     }
 }
 
-/// Returns the information that its row lacks.
+/// Returns the information about a script that its row lacks.
 fn note(script: &ScriptJob) -> Option<String> {
     if let Some(end) = &script.end {
         return match &end.outcome {

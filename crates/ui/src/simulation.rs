@@ -24,7 +24,7 @@ pub struct SweepCell {
 }
 
 /// The result of one policy on a trace.
-pub struct Simulated {
+pub struct SimulationResult {
     pub cell: SweepCell,
     pub policy: String,
     pub record: ReplayRecord,
@@ -39,7 +39,7 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 /// Maximum number of columns of a picture.
 const WIDEST: usize = 72;
 
-impl Simulated {
+impl SimulationResult {
     /// Returns a replay with its metrics.
     pub fn new(cell: SweepCell, policy: String, record: Result<ReplayRecord, String>) -> Self {
         let (record, error) = match record {
@@ -92,7 +92,7 @@ impl Simulated {
 }
 
 /// Returns the table and the pictures of some replays of one trace.
-pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
+pub fn simulation_table(runs: &[SimulationResult], terminal: Terminal) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let gpus: u32 = first.cell.trace.problem.offered().iter().sum();
     let load = first.cell.trace.load().map_or_else(String::new, |load| format!(", load {load:.2}"));
@@ -104,7 +104,7 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let mut text = format!("{count} {jobs} on {gpus} GPUs{load}; a restart costs {restart}{exception}\n");
     if let Some(lower) = first.lower_bound() {
         let lower = duration(Seconds(lower));
-        let but = if runs.iter().all(Simulated::keeps_jobs_whole) {
+        let but = if runs.iter().all(SimulationResult::keeps_jobs_whole) {
             ""
         } else {
             " unless jobs train in copies or task by task"
@@ -132,7 +132,7 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     text
 }
 
-fn table(runs: &[Simulated]) -> Table {
+fn table(runs: &[SimulationResult]) -> Table {
     let bounded = runs.iter().any(|run| run.lower_bound().is_some());
     let compared = if bounded { "RATIO" } else { "VS BEST" };
     let has_deadlines =
@@ -184,7 +184,7 @@ fn table(runs: &[Simulated]) -> Table {
 }
 
 /// Returns why there are no metrics, or how many jobs have not ended, with the reason for the first one.
-fn unfinished(run: &Simulated) -> Option<String> {
+fn unfinished(run: &SimulationResult) -> Option<String> {
     if let Some(error) = &run.error {
         return Some(error.clone());
     }
@@ -202,14 +202,14 @@ fn unfinished(run: &Simulated) -> Option<String> {
 }
 
 /// Returns how many jobs ended by their stopping rules.
-fn stopped_early(run: &Simulated) -> Option<String> {
+fn stopped_early(run: &SimulationResult) -> Option<String> {
     let count = run.figures?.stopped_early;
     let jobs = if count == 1 { "job" } else { "jobs" };
     (count > 0).then(|| format!("{}: {count} {jobs} stopped before the last epoch", run.policy))
 }
 
 /// Returns a note that jobs were replayed task by task, with the distance from the optimum.
-fn task_by_task(run: &Simulated) -> Option<String> {
+fn task_by_task(run: &SimulationResult) -> Option<String> {
     let facts = run.record.tasks.as_ref()?;
     let near = match (facts.lower_bound, run.figures, run.task_gap()) {
         (Some(lower), Some(figures), Some(gap)) => format!(
@@ -226,8 +226,8 @@ fn task_by_task(run: &Simulated) -> Option<String> {
 }
 
 /// Adds a line per policy: the fraction of all jobs that complete within each time after their arrival.
-fn done_by_time(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
-    let times: Vec<Vec<f64>> = runs.iter().map(Simulated::times).collect();
+fn done_by_time(runs: &[SimulationResult], names: usize, width: usize, text: &mut String) {
+    let times: Vec<Vec<f64>> = runs.iter().map(SimulationResult::times).collect();
     let shortest = times.iter().filter_map(|time| time.first()).copied().fold(f64::INFINITY, f64::min);
     let longest = times.iter().filter_map(|time| time.last()).copied().fold(0.0, f64::max);
     if longest <= 0.0 {
@@ -249,7 +249,7 @@ fn done_by_time(runs: &[Simulated], names: usize, width: usize, text: &mut Strin
 }
 
 /// Adds a line per policy: the mean fraction of GPUs in use over time.
-fn gpus_in_use(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
+fn gpus_in_use(runs: &[SimulationResult], names: usize, width: usize, text: &mut String) {
     let Some(first) = runs.first() else { return };
     let start = first.cell.trace.first_arrival().0;
     let end = runs.iter().filter_map(|run| run.record.in_use.last()).map(|(at, _)| *at).fold(start, f64::max);

@@ -2,20 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::simulation::{Simulated, SweepCell};
+use crate::simulation::{SimulationResult, SweepCell};
 use hsched_lab::replay::{ReplayEvent, TaskFacts};
 use hsched_model::number::to_f64;
 use hsched_plan::Problem;
 use hsched_plan::kit::{TaskGpu, TaskRun};
 
 /// Returns a metric of a run; `None` if it has none.
-pub(super) type Figure = fn(&Simulated) -> Option<f64>;
+pub(super) type Figure = fn(&SimulationResult) -> Option<f64>;
 
 /// The metrics of a run by name, in the order of the CSV.
 const FIGURES: [(&str, Figure); 16] = [
     ("mean_jct_s", |run| Some(run.figures?.mean_jct)),
-    ("lower_bound_s", Simulated::lower_bound),
-    ("ratio", Simulated::ratio),
+    ("lower_bound_s", SimulationResult::lower_bound),
+    ("ratio", SimulationResult::ratio),
     ("p50_jct_s", |run| Some(run.figures?.p50_jct)),
     ("p90_jct_s", |run| Some(run.figures?.p90_jct)),
     ("p99_jct_s", |run| Some(run.figures?.p99_jct)),
@@ -41,14 +41,14 @@ const NORMAL: f64 = 1.960;
 
 /// Returns the results of some policies on one trace: `hsched.simulation/1`. With `certificate`, it includes
 /// the prices that prove the bound.
-pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
+pub fn simulation_json(runs: &[SimulationResult], certificate: bool) -> Value {
     let first = runs.first();
     let mut summary = json!({
         "schema": "hsched.simulation/1",
         "seed": first.map(|run| run.cell.options.seed),
         "jobs": first.map(|run| run.cell.trace.jobs.len()),
         "load": first.and_then(|run| run.cell.trace.load()),
-        "lower_bound_s": first.and_then(Simulated::lower_bound),
+        "lower_bound_s": first.and_then(SimulationResult::lower_bound),
     });
     if certificate {
         summary["certificate"] = first.map_or(Value::Null, |run| certificate_json(&run.cell));
@@ -70,7 +70,7 @@ fn certificate_json(cell: &SweepCell) -> Value {
     json!({ "proves_s": proves, "from_s": certificate.edges, "prices": prices })
 }
 
-fn policy(run: &Simulated) -> Value {
+fn policy(run: &SimulationResult) -> Value {
     let mut entry = Map::from_iter([("policy".to_owned(), json!(run.policy))]);
     entry.extend(figures(run));
     let execution = match (&run.record.tasks, run.record.cru) {
@@ -134,7 +134,7 @@ fn policy(run: &Simulated) -> Value {
 }
 
 /// Returns the results for all jobs under a policy of single tasks.
-fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
+fn of_tasks(run: &SimulationResult, facts: &TaskFacts) -> Map<String, Value> {
     let problem = &run.cell.trace.problem;
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
@@ -169,7 +169,7 @@ fn gpu_json(problem: &Problem, gpu: &TaskGpu) -> Value {
     })
 }
 
-fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
+fn figures(run: &SimulationResult) -> impl Iterator<Item = (String, Value)> + '_ {
     FIGURES.into_iter().map(|(name, figure)| {
         let value = match name {
             "ended" => json!(run.figures.map_or(0, |figures| figures.ended)),
@@ -183,7 +183,7 @@ fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
 pub(super) struct PolicyPoint<'a> {
     pub policy: &'a str,
     pub values: &'a [(&'static str, f64)],
-    pub runs: Vec<&'a Simulated>,
+    pub runs: Vec<&'a SimulationResult>,
 }
 
 /// A mean with its confidence interval.
@@ -194,7 +194,7 @@ pub(super) struct Mean {
 }
 
 /// Returns the points of a sweep, in the order of the runs.
-pub(super) fn points(runs: &[Simulated]) -> Vec<PolicyPoint<'_>> {
+pub(super) fn points(runs: &[SimulationResult]) -> Vec<PolicyPoint<'_>> {
     let mut points: Vec<PolicyPoint<'_>> = Vec::new();
     for run in runs {
         let known =
@@ -233,7 +233,7 @@ impl PolicyPoint<'_> {
 }
 
 /// Returns the results of a sweep: `hsched.sweep/1`.
-pub fn sweep_json(runs: &[Simulated]) -> Value {
+pub fn sweep_json(runs: &[SimulationResult]) -> Value {
     let point = |point: &PolicyPoint<'_>| {
         let mut entry = Map::new();
         for (name, value) in point.values {
@@ -254,7 +254,7 @@ pub fn sweep_json(runs: &[Simulated]) -> Value {
 }
 
 /// Returns a line for each run, with the varied parameters and the metrics.
-pub fn simulation_csv(runs: &[Simulated]) -> String {
+pub fn simulation_csv(runs: &[SimulationResult]) -> String {
     let varied: Vec<&str> =
         runs.first().map_or_else(Vec::new, |run| run.cell.values.iter().map(|(name, _)| *name).collect());
     let names = FIGURES.map(|(name, _)| name);

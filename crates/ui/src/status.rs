@@ -36,7 +36,7 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
     table(state, &rows(state), metrics, now, terminal)
 }
 
-/// Returns the same with a row for every job.
+/// Returns the table with a row for every job.
 pub fn unfolded_status_table(state: &State, metrics: &Metrics, now: Time, terminal: Terminal) -> String {
     table(state, &state.jobs.iter().map(StatusRow::Job).collect::<Vec<_>>(), metrics, now, terminal)
 }
@@ -70,7 +70,7 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
         let summary = JobSummary::new(tracked);
         let metric = metrics
             .get(&tracked.job.name)
-            .map_or_else(|| "-".to_owned(), |known| metric(&known.name, known.last));
+            .map_or_else(|| "-".to_owned(), |known| metric(&known.name, known.last()));
         let row = [
             tracked.job.name.to_string(),
             tracked.phase.word().to_owned(),
@@ -109,8 +109,8 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
     text
 }
 
-/// The best of several jobs of one model by a common metric, such as the variants of a sweep: the one with the
-/// best value after any epoch, as `hsched results --best` has it.
+/// The best of several jobs of one model by a common metric, such as the variants of a sweep: the one with
+/// the best value after any epoch, as in `hsched results --best`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best<'a> {
     pub model: &'a str,
@@ -244,7 +244,7 @@ impl<'a> JobSummary<'a> {
         }
     }
 
-    /// Returns when it ends or ended; for an overdue job, since when it has been silent.
+    /// Returns when a job ends or ended; for an overdue job, how long it has been silent.
     pub(super) fn ends(&self, now: Time) -> Option<String> {
         if let Phase::Ended { at, .. } = &self.tracked.phase {
             return Some(ago(*at, now));
@@ -256,7 +256,7 @@ impl<'a> JobSummary<'a> {
         Some(if left.0 < 1.0 { "any moment".to_owned() } else { format!("in {}", duration(left)) })
     }
 
-    /// Returns the remarks for people beyond its state, epochs and times, if there are any.
+    /// Returns the remarks for people about a job beyond its state, epochs and times, if there are any.
     fn note(&self, now: Time) -> Option<String> {
         let note = match &self.tracked.phase {
             Phase::Submitted(_) if self.tracked.phase.running().is_some() => None,
@@ -279,20 +279,20 @@ impl<'a> JobSummary<'a> {
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
-    /// Returns how its running submission is stuck.
+    /// Returns how the running submission of a job is stuck.
     pub(crate) fn stall(&self) -> Option<String> {
         let attempt = self.tracked.phase.running()?;
         Some(attempt.stall.as_ref()?.text(attempt.gpus.total()))
     }
 
-    /// Returns why it could stop, if it is not allowed to.
+    /// Returns why a job could stop, if its rule does not allow the stop.
     fn would_stop(&self) -> Option<String> {
         let early =
             self.tracked.early.as_ref().filter(|early| !early.allowed && !self.tracked.phase.is_over())?;
         Some(format!("could stop: {}", early.why))
     }
 
-    /// Returns the prediction of its curve as a sentence.
+    /// Returns the prediction of a job's curve as a sentence.
     pub(super) fn outlook(&self) -> Option<String> {
         let target = self.tracked.job.target.as_ref()?;
         let verdict = self.tracked.free_verdict()?;

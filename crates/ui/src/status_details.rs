@@ -40,7 +40,7 @@ pub fn status_details(
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
     if let Some(known) = known {
-        line("metric", &metric(&known.name, known.last));
+        line("metric", &metric(&known.name, known.last()));
     }
     if let Some(attempt) = summary.attempt {
         let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));

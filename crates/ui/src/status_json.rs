@@ -25,7 +25,7 @@ pub fn status_json(
     }
     let times = JobTimes::of(state);
     let metric = |tracked: &JobState| {
-        metrics.get(&tracked.job.name).map(|metric| json!({ "name": metric.name, "value": metric.last }))
+        metrics.get(&tracked.job.name).map(|metric| json!({ "name": metric.name, "value": metric.last() }))
     };
     let job = |tracked: &&JobState| {
         let mut value = job(tracked, now, files);

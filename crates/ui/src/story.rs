@@ -37,14 +37,14 @@ pub struct StoryLine {
     /// The job of the line; lines about nodes have none.
     pub job: Option<JobName>,
     pub topic: StoryTopic,
-    /// Without the name of the job.
+    /// The text, without the name of the job.
     pub text: String,
 }
 
 /// The topic of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoryTopic {
-    /// An order of the owner.
+    /// A command of the user.
     Order,
     Submission,
     /// A submission is pending, or Slurm does not list it.
@@ -171,7 +171,7 @@ impl Story {
         self.recalled.extend(lines);
     }
 
-    /// Records how a job gives up its devices or gets them back.
+    /// Records how a job releases its devices or gets them back.
     pub fn switch(&mut self, job: JobName, text: String) {
         self.switches.push((job, text));
     }
@@ -274,7 +274,7 @@ impl Story {
     }
 }
 
-/// Returns whether an event reports that a submission is pending which has ended since.
+/// Returns whether an event reports a submission as pending that has ended since.
 fn is_overtaken(event: &Event, events: &[Event]) -> bool {
     let Event::News { of, news: News::Queued { .. } | News::Waits(_) } = event else { return false };
     let ended =

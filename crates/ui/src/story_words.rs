@@ -46,7 +46,7 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
     }
 }
 
-/// Returns the data of a submission, ended or not.
+/// Returns the data of a running or ended submission.
 fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a SubmissionRecord> {
     let past = || tracked.past.iter().map(|past| &past.attempt).find(|record| record.key(&of.job) == *of);
     tracked.submission(of).map(|submission| &submission.attempt).or_else(past)
@@ -153,8 +153,8 @@ fn tell_news(
     Some(told)
 }
 
-/// Returns whether another submission's line covers the end of this one: of several submissions, the one that
-/// completed the job is reported.
+/// Returns whether another submission's line covers the end of this one: of several submissions, only the one
+/// that completed the job is reported.
 fn is_told(end: &End, tracked: &JobState) -> bool {
     let completed = |past: &PastAttempt| past.end == End::Completed;
     match &tracked.phase {
@@ -250,8 +250,20 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
                 0 => "starts over".to_owned(),
                 _ => format!("resumes after epoch {done} of {all}"),
             };
-            format!("{said}{left}; {then}{}", given_up(tracked))
+            format!("{said}{left}; {then}{}{}", pause(tracked), given_up(tracked))
         }
+    }
+}
+
+/// Returns the wait before a job is retried, as the end of a clause.
+fn pause(tracked: &JobState) -> String {
+    match &tracked.phase {
+        Phase::Waiting { not_before: Some(moment), .. } if *moment > tracked.last.0 => {
+            let wait = moment.since(tracked.last.0);
+            let wait = if wait.0 < 600.0 { format!("{:.0} s", wait.0) } else { duration(wait) };
+            format!(", in {wait} at the earliest")
+        }
+        _ => String::new(),
     }
 }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::quantity::{duration, percent};
-use crate::simulation::Simulated;
+use crate::simulation::SimulationResult;
 use crate::simulation_json::{Figure, Mean, PolicyPoint, points};
 use crate::{Align, Table, Terminal, wrap};
 use hsched_model::Seconds;
 
 /// Returns the table of a sweep.
-pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
+pub fn sweep_table(runs: &[SimulationResult], terminal: Terminal) -> String {
     let points = points(runs);
     let mut headings = vec![("POLICY", Align::Left)];
     for (name, _) in points.first().map_or(&[][..], |point| point.values) {
@@ -45,7 +45,7 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
 }
 
 /// Returns a note that the seed changes nothing, with the policies whose runs are all equal.
-pub fn idle_seed(runs: &[Simulated]) -> Option<String> {
+pub fn idle_seed(runs: &[SimulationResult]) -> Option<String> {
     let points = points(runs);
     let is_idle = |point: &PolicyPoint<'_>| point.runs.len() > 1 && !point.differs();
     let policies: BTreeSet<&str> = points.iter().map(|point| point.policy).collect();
@@ -85,7 +85,7 @@ fn cells(point: &PolicyPoint<'_>) -> Vec<String> {
     let margin = jct.as_ref().and_then(|mean| mean.margin).map_or_else(|| "-".to_owned(), time);
     cells.push(text(jct, &time));
     cells.push(margin);
-    cells.push(text(mean(Simulated::ratio), &|ratio| format!("{ratio:.3}")));
+    cells.push(text(mean(SimulationResult::ratio), &|ratio| format!("{ratio:.3}")));
     cells.push(text(mean(|run| Some(run.figures?.p99_jct)), &time));
     cells.push(text(mean(|run| Some(run.figures?.longest_stretch)), &|stretch| format!("{stretch:.1}")));
     cells.push(text(mean(|run| Some(run.figures?.utilisation)), &percent));

@@ -32,9 +32,9 @@ pub struct Table {
 /// Alignment of a column's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Words, which are aligned to the left.
     Left,
-    /// Numbers.
+    /// Numbers, which are aligned to the right.
     Right,
 }
 
@@ -144,7 +144,8 @@ impl Table {
             self.headings.iter().map(|(heading, _)| length(heading).max(NARROWEST)).collect();
         let words = headings.iter().enumerate().map(|(index, least)| self.longest_word(index).max(*least));
         let words: Vec<usize> = words.collect();
-        // Names are shortened in the middle before short words such as states, and those before numbers lose a digit.
+        // Names are shortened in the middle before short words such as states, and short words before numbers
+        // lose a digit.
         let least_of = |may_lose: &dyn Fn(usize) -> bool| -> Vec<usize> {
             (0..words.len())
                 .map(|place| if may_lose(place) { headings[place] } else { words[place] })

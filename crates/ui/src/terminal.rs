@@ -116,7 +116,7 @@ impl Terminal {
     }
 
     /// Returns a text in a form that the terminal can show: with pictures and dashes in ASCII if it shows
-    /// nothing else.
+    /// only ASCII.
     pub(super) fn shown(self, text: &str) -> Cow<'_, str> {
         if self.ascii && !text.is_ascii() { Cow::Owned(plain(text)) } else { Cow::Borrowed(text) }
     }
@@ -136,7 +136,7 @@ impl Terminal {
         self.loses_reader_before(wait, None)
     }
 
-    /// Does the same, but also returns once data is available from `news`.
+    /// Waits like [`Self::loses_reader_within`], but also returns once data is available from `news`.
     pub fn loses_reader_before(self, wait: Duration, news: Option<BorrowedFd<'_>>) -> bool {
         let stdout = io::stdout();
         // A closed terminal does not count: a watch in the background continues without it.

@@ -6,8 +6,8 @@ pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     broken(text, width, indent, false)
 }
 
-/// Does the same, but also cuts words that are longer than a line, so no line is longer than `width`
-/// characters.
+/// Breaks a text like [`wrap`], but also cuts words that are longer than a line, so that no line is
+/// longer than `width` characters.
 pub(super) fn wrap_cut(text: &str, width: usize, indent: &str) -> String {
     broken(text, width, indent, true)
 }

@@ -27,13 +27,34 @@ pub struct WhyJob<'a> {
 pub struct WhyAdvice<'a> {
     pub number: usize,
     pub command: String,
-    /// What it changes and costs.
+    /// Its changes and costs.
     pub change: String,
     pub drawbacks: Vec<String>,
     pub start: &'a Start,
     pub sooner: Option<Seconds>,
-    /// Whether the job stays in the queue.
-    pub keeps_job: bool,
+    pub kind: WhyAdviceKind,
+}
+
+/// The cost of a remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyAdviceKind {
+    /// The job stays in the queue.
+    KeepsPlace,
+    NewJob,
+    /// Another job of the user ends.
+    EndsOther,
+}
+
+impl WhyAdviceKind {
+    const ALL: [Self; 3] = [Self::KeepsPlace, Self::NewJob, Self::EndsOther];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Self::KeepsPlace => "Sooner, keeping its place:",
+            Self::NewJob => "Sooner, as a new job:",
+            Self::EndsOther => "Sooner, at the cost of another job of yours:",
+        }
+    }
 }
 
 /// A job in a list.
@@ -63,12 +84,12 @@ pub fn why_text(job: &WhyJob, terminal: Terminal) -> String {
     if job.advice.is_empty() && !job.way_out.is_empty() {
         line(&format!("What helps: {}", job.way_out.join(" ")), "  ");
     }
-    for (keeps, heading) in [(true, "Sooner, keeping its place:"), (false, "Sooner, as a new job:")] {
-        let list: Vec<&WhyAdvice> = job.advice.iter().filter(|advice| advice.keeps_job == keeps).collect();
+    for kind in WhyAdviceKind::ALL {
+        let list: Vec<&WhyAdvice> = job.advice.iter().filter(|advice| advice.kind == kind).collect();
         if list.is_empty() {
             continue;
         }
-        text.push_str(heading);
+        text.push_str(kind.heading());
         text.push('\n');
         for advice in list {
             let _ = writeln!(text, "{:>3}  {}", advice.number, advice.command);

@@ -1,5 +1,4 @@
-//! How much densities are spread so that their intervals have the intended coverage, calibrated on the last
-//! days.
+//! The spread of densities that gives their intervals the intended coverage, calibrated on the last days.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ const HELD: f64 = 0.8;
 pub const WINDOW_DAYS: f64 = 12.0;
 const HALF_LIFE_DAYS: f64 = 8.0;
 
-/// An account's jobs on one day are correlated: together they weigh as much as their number to this power.
+/// An account's jobs on one day are correlated: their total weight is their number to this power.
 const SHARED: f64 = 0.75;
 
 /// Weight of all jobs in the calibration for jobs with GPUs, in jobs.
@@ -32,7 +31,7 @@ const BELIEF: f64 = 60.0;
 
 const DAY: f64 = 86_400.0;
 
-/// A past estimate, with its outcome as far as known.
+/// A past estimate, with its outcome if known.
 #[derive(Clone, Debug)]
 struct PastEstimate {
     asked: Time,
@@ -90,7 +89,7 @@ impl PastEstimates {
         for past in &self.list {
             *groups.entry(past.group()).or_default() += 1.0;
         }
-        // Index 0 is without GPUs, 1 with GPUs.
+        // Index 0 is for jobs without GPUs, 1 for jobs with GPUs.
         let (mut held, mut weights) = ([[0.0; DEVIATIONS.len()]; 2], [0.0; 2]);
         for past in &self.list {
             let days = now.since(past.asked).0 / DAY;

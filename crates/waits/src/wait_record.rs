@@ -21,7 +21,7 @@ pub struct WaitRecord {
     /// Start of its wait: the look that showed it pending, or its submission.
     pub asked: Time,
     pub submitted: Time,
-    /// When it became eligible; `None` if it was not eligible by then.
+    /// Time at which it became eligible; `None` if it was not yet eligible.
     pub eligible: Option<Time>,
     /// Numbers in place of its account and its partition.
     pub account: u32,
@@ -31,11 +31,11 @@ pub struct WaitRecord {
     pub limit_s: f64,
     pub gpus: f64,
     pub queue: QueueFigures,
-    /// When it started and ended, as known today. Only `started_by` and `ended_by` read them, so that an
-    /// estimate of the past cannot use later data.
+    /// The times at which it started and ended, as known today. Only `started_by` and `ended_by` read them,
+    /// so that an estimate of the past cannot use later data.
     pub started: Option<Time>,
     pub ended: Option<Time>,
-    /// When it was last seen pending, for a job that left the queue without a known start.
+    /// Time at which it was last seen pending, for a job that left the queue without a known start.
     pub pending_until: Option<Time>,
 }
 

@@ -12,7 +12,7 @@ use crate::app::state;
 use crate::app::unread_events;
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, End, Event, News, State, SubmissionKey, Update};
-use hsched_model::JobName;
+use hsched_model::{JobName, NodeName};
 use hsched_ui::{Board, Story, StoryLine, StoryTopic, date, merged_story, slow_note};
 
 /// Reports events to users or programs.
@@ -24,6 +24,8 @@ pub(crate) struct Log<'a> {
     failed: RefCell<Vec<SubmissionKey>>,
     /// The notes already shown.
     noted: RefCell<BTreeSet<String>>,
+    /// The slow nodes that were reported; `None` before the first state.
+    named_slow: RefCell<Option<BTreeSet<NodeName>>>,
     /// Whether notes are repeated after a turn without them.
     repeats: bool,
     board: Board,
@@ -50,6 +52,7 @@ impl<'a> Log<'a> {
             story: RefCell::new(Story::of(backend)),
             failed: RefCell::default(),
             noted: RefCell::default(),
+            named_slow: RefCell::default(),
             repeats,
             board: Board::new(context.terminal, has_board),
             notifier: (!dry_run).then(|| Notifier::new(context)),
@@ -79,8 +82,10 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Adds what commands have noticed since the last `watch` or `run` to the next lines.
-    pub(crate) fn recall(&self, directory: &StateDir) {
+    /// Adds the events that commands have seen since the last `watch` or `run` to the next lines. An earlier
+    /// `watch` or `run` has reported the slow nodes of the first state.
+    pub(crate) fn recall(&self, directory: &StateDir, state: &State) {
+        self.named_slow.borrow_mut().get_or_insert_with(|| self.slow_nodes(state));
         unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
     }
 
@@ -97,9 +102,8 @@ impl<'a> Log<'a> {
 
     /// Prints new notes, the recorded lines, and the table on a terminal.
     pub(crate) fn print(&self, notes: &[String], state: &State) {
-        let slow = state.node_times.slow(state::now(self.context));
-        let notes: Vec<String> = notes.iter().cloned().chain(slow.iter().map(slow_note)).collect();
-        self.print_notes(&notes);
+        self.print_notes(notes);
+        self.name_slow_nodes(state);
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let mut lines = self.story.borrow_mut().lines(state);
         self.add_errors(&mut lines, state);
@@ -140,6 +144,20 @@ impl<'a> Log<'a> {
                 line.text = format!("{}; last error: {error}", line.text);
             }
         }
+    }
+
+    /// Reports each slow node once, and again if it was not slow in between.
+    fn name_slow_nodes(&self, state: &State) {
+        let named = self.named_slow.replace(Some(self.slow_nodes(state))).unwrap_or_default();
+        for slow in state.node_times.slow(state::now(self.context)) {
+            if !named.contains(&slow.node) {
+                self.board.aside(|| self.context.note(&slow_note(&slow)));
+            }
+        }
+    }
+
+    fn slow_nodes(&self, state: &State) -> BTreeSet<NodeName> {
+        state.node_times.slow(state::now(self.context)).into_iter().map(|slow| slow.node).collect()
     }
 
     fn print_notes(&self, notes: &[String]) {

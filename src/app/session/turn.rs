@@ -70,7 +70,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         Ok(turn)
     }
 
-    /// Logs what a turn would do, without doing it; `notes` precede those of the turn.
+    /// Logs the actions of a turn without taking them; `notes` precede those of the turn.
     ///
     /// # Errors
     /// If the world cannot be observed.

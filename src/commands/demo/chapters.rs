@@ -80,7 +80,7 @@ const WAYS: &str =
     "The same jobs and events on the same cluster, without moves and with equal local batches:";
 const NEXT: &str = "Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job file to start from. Without Slurm, `hsched generate` writes a random cluster and jobs to plan.";
 
-/// Remarks shown when something happens for the first time.
+/// Remarks shown when an event happens for the first time.
 const REMARKS: [(StoryTopic, &str); 5] = [
     (StoryTopic::Speed, "Its ranks measured the real speed. From now on hsched uses that, not the job file."),
     (StoryTopic::Stop, "The moves save more time than the restarts cost."),

@@ -120,7 +120,7 @@ impl Subcommand for Args {
 
 /// Returns the checks of Slurm, and whether it answers at all.
 fn slurm(context: &Context) -> (Vec<Check>, bool) {
-    // Each is called once, because the first answer is what a check needs.
+    // Each is called once; a check uses the first answer.
     let ask = |command: &CommandLine| context.slurm.run(command).map(|output| output.stdout);
     let client = match ask(&printed::version_command("sinfo")) {
         Ok(text) => printed::version(&text),

@@ -23,8 +23,8 @@ const CRASHES: [(SlurmRelease, u32); 2] = [((25, 5), 7), ((25, 11), 5)];
 /// The newest srun whose heterogeneous steps crash them.
 const OLD_STEPS: SlurmRelease = (24, 11);
 
-/// Returns the check of the commands' version; `tried` are the calls of these checks, with whether each could
-/// be read.
+/// Returns the check of the commands' version; `tried` lists the calls of these checks, and whether the
+/// output of each could be read.
 pub(super) fn check(version: Option<&str>, tried: &[(&str, bool)]) -> Check {
     let Some((version, release)) = version.and_then(|version| Some((version, release(version)?))) else {
         return Check::note("version", format!("sinfo does not print its version; {}", trials(tried)));
@@ -57,7 +57,7 @@ fn trials(tried: &[(&str, bool)]) -> String {
     if failed.is_empty() { all } else { format!("{all}; these fail: {}", failed.join(", ")) }
 }
 
-/// Returns the check of a known fault between the controller's release and these commands' steps.
+/// Returns the check for a known fault of the controller's release with job steps of these commands.
 pub(super) fn steps(server: Option<&str>, client: Option<&str>, het_steps: bool) -> Option<Check> {
     let (server, client) = (server?, client?);
     let patch: u32 = server.split(['.', '-']).nth(2)?.parse().ok()?;

@@ -129,7 +129,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Prints once that the job waits.
+    /// Prints a message that the job waits, once.
     fn say_waiting(&mut self, tracked: &JobState) {
         let word = tracked.phase.word();
         let (job, is_new) = (&tracked.job.name, self.said != word);
@@ -141,8 +141,8 @@ impl<'a> Follower<'a> {
         self.said = word;
     }
 
-    /// Returns whether the submission has ended according to its script's last word and nothing follows: it
-    /// has completed, or no process manages the jobs.
+    /// Returns whether the submission has ended, according to the last line of its script, and no other will
+    /// follow: the job has completed, or no process manages the jobs.
     fn is_left_alone(&self) -> Result<bool, Failure> {
         let Some((key, _)) = &self.shown else { return Ok(false) };
         let folder = report_folder(&self.root, &key.run, &key.name());

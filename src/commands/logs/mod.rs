@@ -57,7 +57,7 @@ impl Subcommand for Args {
         }
         if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
             let chains = script_chains(&state::root(context)?);
-            // The last one of several with the same name.
+            // The last of several runs with the same name counts.
             if let Some(chain) =
                 chains.iter().rev().find(|chain| chain.name == self.job || chain.run == self.job)
             {
@@ -139,7 +139,7 @@ impl Args {
         }
     }
 
-    /// Returns that there is no output yet.
+    /// Returns the failure of a submission without output.
     fn not_started(&self, context: &Context, tracked: &JobState, submissions: usize) -> Failure {
         let job = &tracked.job.name;
         if tracked.phase.is_over() {

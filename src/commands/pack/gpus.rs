@@ -6,10 +6,10 @@ use hsched_model::GpuType;
 /// The GPUs of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeGpus {
-    /// This many of any type.
+    /// A number of GPUs of any type.
     Any(u32),
     Typed(Vec<(GpuType, u32)>),
-    /// This many concurrent runs, on CPUs.
+    /// A number of concurrent runs on CPUs.
     Cpus(u32),
 }
 
@@ -32,7 +32,7 @@ impl NodeGpus {
         }
     }
 
-    /// Returns the number of devices of each type; `None` if any type may come.
+    /// Returns the number of devices of each type; `None` if they may have any type.
     pub(super) fn by_type(&self) -> Option<Vec<(GpuType, u32)>> {
         match self {
             Self::Any(_) => None,

@@ -169,7 +169,8 @@ impl PackArgs {
 }
 
 impl PackArgs {
-    /// Refuses jobs that share GPUs where several allocations do: a device of a pool is a whole GPU.
+    /// Refuses jobs that share GPUs if there are several allocations, because a device of a pool is a whole
+    /// GPU.
     fn refuse_slots(&self, jobs: &[Job]) -> Result<(), Failure> {
         let job = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1));
         let wish = job.map(|job| format!("{} has slots", job.name));
@@ -243,12 +244,14 @@ impl PackSubmission<'_> {
             NodeGpus::Typed(_) | NodeGpus::Any(_) => {}
         }
         let room = self.room();
-        let may_have = |gpu_type: &GpuType, types: &[GpuType]| match gpus.only_type() {
+        let wanted = gpus.only_type();
+        let may_have = |gpu_type: &GpuType, types: &[GpuType]| match wanted {
             Some(wanted) => wanted == gpu_type,
             None => room.suits(&self.jobs, gpu_type, types),
         };
         let time = self.args.time.unwrap_or_default();
-        let shape = PoolShape { gpus: room.capacity(), may_have: &may_have, time, sbatch: self.sbatch };
+        let shape =
+            PoolShape { gpus: room.capacity(), wanted, may_have: &may_have, time, sbatch: self.sbatch };
         match pool_size::choose(self.context, planning, &shape, self.args.at_most) {
             Ok(choices) => choices,
             Err(failure) => {

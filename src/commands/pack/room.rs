@@ -13,10 +13,10 @@ pub(super) struct Room<'a> {
 
 /// GPUs of a node that a job can use.
 struct Offer {
-    /// `None` if any type may come.
+    /// `None` if they may have any type.
     gpu_type: Option<GpuType>,
     count: u32,
-    /// GPUs of each worker: of a replica, or 1.
+    /// GPUs of each worker: the number of GPUs of a replica, or 1.
     size: u32,
 }
 
@@ -59,7 +59,8 @@ impl Room<'_> {
         jobs.iter().all(|job| fits(job).is_some())
     }
 
-    /// Returns how many workers of a job fit if each node has this many GPUs for them, `size` for each worker.
+    /// Returns how many workers of a job fit if each node has this many GPUs for the job and each worker
+    /// needs `size` of them.
     fn workers(&self, job: &Job, count: u32, size: u32) -> u32 {
         if may_spread(job) {
             count.saturating_mul(self.nodes) / size
@@ -119,8 +120,8 @@ fn least_size(job: &Job) -> u32 {
     }
 }
 
-/// Returns the GPUs of each worker of a job on each type, or why it cannot use the type. Its speed does not
-/// matter: `hsched run` assumes what it does not know.
+/// Returns the GPUs of each worker of a job on each type, or why it cannot use the type. Speeds do not
+/// matter, because `hsched run` assumes those that it does not know.
 fn worker_sizes(job: &Job, types: &[GpuType]) -> Vec<Result<u32, UnusableType>> {
     let matrix = ThroughputMatrix::new(&[job], types, &Cache::default(), Estimates::Off);
     let size = |(gpu_type, cell): (&GpuType, &SpeedCell)| match cell {

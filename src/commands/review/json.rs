@@ -6,7 +6,7 @@ use hsched_model::number::to_i64;
 use hsched_slurm::accounting::Accounting;
 use hsched_slurm::review::NameReview;
 
-/// Returns the reviews as JSON; `saved` has the hours of waiting that each change saves.
+/// Returns the reviews as JSON; `saved` is the waiting time in hours that each change saves.
 pub(super) fn json(names: &[NameReview], saved: &[Option<f64>], accounting: &Accounting) -> Value {
     let names: Vec<Value> = names.iter().zip(saved).map(|(name, saved)| of_name(name, *saved)).collect();
     let odd: Vec<Value> =

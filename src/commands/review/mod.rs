@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 
+use crate::app::asking;
 use crate::app::context::{Context, Format};
 use crate::app::input;
+use crate::app::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue};
-use crate::app::{asking, queue_look};
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, Time};
 use hsched_slurm::accounting::{self, Accounting, HeaderError};
 use hsched_slurm::review::review;
 use hsched_slurm::time;
-use hsched_ui::{Exit, Failure, Reviewed, review_text};
+use hsched_ui::{Exit, Failure, ReviewReport, review_text};
 
 /// Show how much of their requests your past jobs used, and what to request next time
 ///
@@ -64,7 +65,7 @@ impl Subcommand for Args {
         let text = match self.format {
             Format::Json => json_text(&json::json(&names, &saved, &accounting))?,
             Format::Table => review_text(
-                &Reviewed { names: &names, saved: &saved, accounting: &accounting, since, until },
+                &ReviewReport { names: &names, saved: &saved, accounting: &accounting, since, until },
                 context.terminal,
             ),
         };
@@ -99,7 +100,7 @@ impl Args {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => start_estimates::of_file(context, path).map(Some),
             (None, Some(_)) => Ok(None),
-            (None, None) => Ok(match queue_look::look(context) {
+            (None, None) => Ok(match queue_look::look(context, Freshness::AMinute) {
                 Ok(looked) => Some(ClusterQueue::live(context, looked)),
                 Err(failure) => {
                     context.note(&format!("cannot estimate the saved waiting: {}", failure.message));

@@ -19,7 +19,7 @@ const BUDGET: Duration = Duration::from_secs(10);
 /// Shorter waits, in seconds, count as none.
 const NO_WAIT: f64 = 60.0;
 
-/// Returns whether a review recommends to ask for less of a resource.
+/// Returns whether a review recommends requesting less of a resource.
 pub(super) fn is_smaller(name_review: &NameReview) -> bool {
     let less = |quantity: &Quantity| {
         quantity.recommended.zip(quantity.asked).is_some_and(|(new, asked)| new < asked)

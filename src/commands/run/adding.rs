@@ -19,6 +19,7 @@ impl LocalRun<'_> {
     ) -> Result<(), Failure> {
         refuse_unknown(jobs, &work.session.state)?;
         refuse_others(jobs, &work.session.state)?;
+        self.note_others(jobs, &work.session.state);
         let at = work.session.world.here.now();
         let mut done = Vec::new();
         for job in jobs {
@@ -51,6 +52,26 @@ impl LocalRun<'_> {
             work.session.keep(at, &events, &[]).map_err(|error| state::failure(&error))?;
         }
         Ok(())
+    }
+
+    /// Lists the jobs of earlier files that continue beside those of the job file.
+    fn note_others(&self, jobs: &[Job], state: &State) {
+        if jobs.is_empty() {
+            return;
+        }
+        let is_other = |tracked: &&JobState| {
+            !tracked.phase.is_over() && jobs.iter().all(|job| job.name != tracked.job.name)
+        };
+        let others: Vec<&str> =
+            state.jobs.iter().filter(is_other).map(|tracked| tracked.job.name.as_str()).collect();
+        if others.is_empty() {
+            return;
+        }
+        let (names, root) = (named(&others), self.directory.root().display());
+        let go_on = if others.len() == 1 { "goes on" } else { "go on" };
+        self.context.note(&format!(
+            "{names} from an earlier file {go_on}, too: {root} has their state; hsched cancel ends a job, and another HSCHED_STATE_DIR keeps files apart"
+        ));
     }
 
     /// Says from which epoch an added job starts, and notes likely mistakes.

@@ -18,7 +18,7 @@ const TERMINATE: i32 = nix::sys::signal::Signal::SIGTERM as i32;
 /// The signal with which Slurm announces the end of an allocation.
 const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
-/// How much too early Slurm may announce it: a minute, and some seconds for the way.
+/// How early Slurm may announce it: a minute, plus some seconds for the transmission.
 const EARLY: Seconds = Seconds(65.0);
 
 impl LocalRun<'_> {
@@ -41,9 +41,10 @@ impl LocalRun<'_> {
         Some(Time(end.0 - grace.0 - BEFORE_END.0))
     }
 
-    /// Returns whether a signal tells a member of a pool nothing new, and says so. The member knows when its
-    /// allocation ends, and Slurm may announce that a minute too early, once. If the allocation ends sooner
-    /// than planned, for example because of a preemption, or the signal is not Slurm's, it counts.
+    /// Returns whether a signal gives a member of a pool no new information, and prints a note if so. The
+    /// member knows when its allocation ends, and Slurm may announce the end a minute too early, once. If the
+    /// allocation ends sooner than planned, for example because of a preemption, or the signal is not
+    /// Slurm's, it counts.
     pub(super) fn comes_early(&self, signal: i32, now: Time) -> bool {
         let (Some(job), Some(end), Some(_)) = (self.target.job, self.target.end, &self.target.member) else {
             return false;
@@ -64,7 +65,8 @@ impl LocalRun<'_> {
 
     /// Returns whether Slurm may announce the end of the allocation now, before it is due.
     fn may_be_announced(&self, end: Time, now: Time) -> bool {
-        // As `submit --pack` did it, for all jobs; an unreadable state excludes nothing.
+        // Uses the grace periods of all jobs, as `submit --pack` did. If the state is unreadable, the
+        // announcement remains possible.
         let Ok(peeked) = StateDir::peek(self.directory.root(), &self.rules) else { return true };
         let default = self.rules.defaults.grace;
         let jobs = peeked.state.jobs.iter();
@@ -89,7 +91,7 @@ impl LocalRun<'_> {
     }
 
     /// Waits until all jobs have saved and records their ends; kills those that still run at the `deadline`.
-    /// Makes no more decisions. The exit code is 130 after Ctrl-C, and 85 if work is left.
+    /// Calls no policy. The exit code is 130 after Ctrl-C, and 85 if work is left.
     pub(super) fn close(
         &self,
         work: &mut RunTurns<'_>,
@@ -143,7 +145,7 @@ impl LocalRun<'_> {
     }
 }
 
-/// Returns the signal that counts of two: SIGTERM, then Ctrl-C, then any other.
+/// Returns the more important of two signals: SIGTERM, then Ctrl-C, then any other.
 pub(super) fn stronger(first: Option<i32>, second: i32) -> i32 {
     let rank = |signal: i32| match signal {
         TERMINATE => 4,
@@ -155,8 +157,8 @@ pub(super) fn stronger(first: Option<i32>, second: i32) -> i32 {
     first.filter(|first| rank(*first) > rank(second)).unwrap_or(second)
 }
 
-/// Returns whether Slurm may announce the end of a member's allocation at this time, before the member has to act.
-/// `grace` is the longest of its jobs.
+/// Returns whether Slurm may announce the end of a member's allocation at this time, before the member has to
+/// act. `grace` is the longest grace period of its jobs.
 fn is_announced_early(end: Time, grace: Seconds, now: Time) -> bool {
     let first = end.0 - grace.0 - NOTICE_BEFORE.0 - EARLY.0;
     (first..end.0 - BEFORE_END.0).contains(&now.0)
@@ -180,22 +182,23 @@ mod tests {
         check(&[INTERRUPT, TERMINATE, NOTICE], TERMINATE);
         check(&[INTERRUPT, HANGUP, NOTICE], INTERRUPT);
         check(&[NOTICE, HANGUP], HANGUP);
-        // No signal in particular, because the allocation is about to end.
+        // There is no signal, because the allocation is about to end.
         check(&[0, NOTICE], NOTICE);
     }
 
-    /// An allocation until 1000, whose jobs may take 60 s to save: Slurm is asked for its notice at 915.
+    /// The allocation ends at 1000, and its jobs may take 60 s to save, so Slurm is asked for its notice at
+    /// 915.
     #[test]
     fn slurm_announces_an_end_up_to_a_minute_early() {
         let check = |now: f64, expected: bool| {
             assert_eq!(is_announced_early(Time(1000.0), Seconds(60.0), Time(now)), expected, "{now}");
         };
-        // Nobody but a person sends it so early.
+        // Only a person sends a signal this early.
         check(500.0, false);
         check(849.0, false);
         check(855.0, true);
         check(915.0, true);
-        // The member has to act now in any case.
+        // The member must act now in any case.
         check(966.0, false);
     }
 }

@@ -9,7 +9,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// The problems of something that is tried again until it succeeds.
+/// Problems of an operation that is repeated until it succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Complaints {
     /// For each message, the time of its next repetition and the length of the pause before it.
@@ -45,7 +45,8 @@ impl Complaints {
 mod tests {
     use super::*;
 
-    /// Returns when the messages were said that came every four seconds, in turn.
+    /// Returns the times at which messages were printed, if each of these arrives four seconds after the
+    /// previous one.
     fn said(messages: &[&str]) -> Vec<(u64, String)> {
         let mut complaints = Complaints::default();
         let come = (0..5000_u64).step_by(4).zip(messages.iter().cycle());

@@ -12,7 +12,7 @@ mod target;
 mod telling;
 mod turns;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::ValueParser;
@@ -20,12 +20,12 @@ use clap::builder::ValueParser;
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
-use crate::app::input;
 use crate::app::policy_args::OverTimeArgs;
 use crate::app::speeds::EstimateArgs;
 use crate::app::start_estimates;
 use crate::app::state;
 use crate::app::submission::settled;
+use crate::app::{file_kind, input};
 use crate::commands::cli::Subcommand;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::turns::LocalRun;
@@ -44,9 +44,10 @@ use hsched_ui::{Exit, Failure};
 /// Without JOBS, it resumes the jobs in the state directory. Completed jobs do not run again; other jobs resume after
 /// the last reported epoch. While it runs, `hsched status`, `hsched add` and `hsched cancel` work as usual.
 ///
-/// On Ctrl-C, all jobs save and stop, and hsched exits with 130; on SIGTERM or SIGUSR1, with 85. The next `hsched
-/// run` resumes them. A second Ctrl-C stops everything at once. If hsched is killed, its jobs end with it. In a Slurm job of
-/// `submit --pack`, a SIGUSR1 that may be Slurm's own notice, up to a minute early, is only told; a second one counts.
+/// On Ctrl-C, all jobs save and stop, and hsched exits with 130; on SIGTERM or SIGUSR1, with 85. The next
+/// `hsched run` resumes them. A second Ctrl-C stops everything at once. If hsched is killed, its jobs end
+/// with it. In a Slurm job of `submit --pack`, a SIGUSR1 that may be Slurm's own notice, up to a minute
+/// early, only prints a note; a second one counts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
@@ -106,7 +107,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let jobs = match &self.input {
-            Some(path) => input::jobs(&input::text(path)?, path)?,
+            Some(path) => self.jobs(context, path)?,
             None => Vec::new(),
         };
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
@@ -127,6 +128,20 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Returns the jobs of a file; refuses example values that were not replaced.
+    fn jobs(&self, context: &Context, path: &Path) -> Result<Vec<Job>, Failure> {
+        let text = input::text(path)?;
+        let jobs = input::jobs(&text, path)?;
+        if self.dry_run {
+            if let Some(note) = file_kind::note_examples(&text, path, "run") {
+                context.note(&note);
+            }
+        } else {
+            file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
+        }
+        Ok(jobs)
+    }
+
     /// Runs as a member of the pool that owns the state directory.
     fn run_in_pool(&self, context: &Context, pool: PoolFolder) -> Result<Exit, Failure> {
         if self.input.is_some() || self.dry_run {

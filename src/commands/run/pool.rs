@@ -96,7 +96,7 @@ impl LocalRun<'_> {
 
     /// Ends this member: another member takes over, or all jobs save and the next allocation resumes them.
     pub(super) fn end(&self, work: &mut RunTurns<'_>, signal: i32) -> Result<Ending, Failure> {
-        // First ask the jobs to save: if the disk or Slurm does not answer, they lose nothing.
+        // Ask the jobs to save first, so that they lose no work if the disk or Slurm does not answer.
         let deadline = self.ask_to_save(work, signal);
         if let Some(lead) = &mut work.session.world.lead {
             match self.has_successor(lead) {

@@ -94,7 +94,7 @@ impl LocalRun<'_> {
         told
     }
 
-    /// Waits until something happens, at most for the polling interval.
+    /// Waits for an event, at most for the polling interval.
     fn listen(&self, here: &mut LocalWorld<'_>, leaving: &mut Option<i32>) {
         for wake in self.waker.wait(Some(Duration::from_secs_f64(LOOK_POOL.0))) {
             match wake {

@@ -24,11 +24,11 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 /// The leader's data about the size of its pool.
 #[derive(Debug, Default)]
 pub(super) struct Sizing {
-    /// Time of the next question to Slurm.
+    /// Time of the next query to Slurm.
     not_before: Duration,
     /// Allocations that were pending when Slurm was last asked.
     pending: usize,
-    /// Since when the leader has been idle.
+    /// The time since which the leader has been idle.
     idle: Option<Duration>,
     /// Slurm's message for the last refused submission.
     refusal: Option<String>,

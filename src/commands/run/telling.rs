@@ -74,7 +74,7 @@ impl<'a> Telling<'a> {
 
     /// Reports the events that commands have noticed since the last `hsched run`.
     pub(super) fn recall(&self, directory: &StateDir, state: &State) {
-        self.log.recall(directory);
+        self.log.recall(directory, state);
         self.log.print(&[], state);
         unread_events::forget(self.context, directory);
     }

@@ -1,4 +1,4 @@
-//! The turns of `hsched run`, one whenever something happens; and the end, when all jobs save.
+//! The turns of `hsched run`, one after each event; and the end, when all jobs save.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ struct TurnResult {
 
 /// Why a session stops waiting.
 pub(super) enum WakeReason {
-    /// Something has happened or is due.
+    /// An event has occurred or is due.
     Turn,
     /// A signal asks it to end.
     Ending(i32),
@@ -220,7 +220,7 @@ impl<'a> LocalRun<'a> {
         let begun = work.session.world.here.now();
         let last = self.last_moment(self.longest_grace(&work.session.state));
         let is_late = last.is_some_and(|last| last <= begun);
-        // Otherwise each next allocation would end at once, too.
+        // Otherwise each further allocation would also end at once.
         let age = self.context.clock.elapsed().as_secs_f64();
         let is_too_short = last.is_some_and(|last| last.0 <= begun.0 - age);
         if is_late && work.session.world.lead.is_some() && !is_too_short {
@@ -244,8 +244,8 @@ impl<'a> LocalRun<'a> {
             }
             let last = self.last_moment(self.longest_grace(&work.session.state));
             let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
-            // The effects of commands are visible at once; events in the meantime are read before the next
-            // turn, too.
+            // The effects of commands are visible at once, and events in the meantime are read before the
+            // next turn.
             let at_once = turned.asked.then_some(turned.at);
             let due =
                 earliest([at_once, self.due(&work.session.state, turned.at), work.session.world.here.due()]);
@@ -304,7 +304,7 @@ impl<'a> LocalRun<'a> {
     pub(super) fn nodes_left(&self, here: &mut LocalWorld<'_>) -> Option<Vec<NodeName>> {
         let has_steps = self.target.launcher == Launcher::Steps;
         let job = self.target.job.filter(|_| has_steps && here.doubts_nodes())?;
-        // If none is left, this process is about to end, too.
+        // If no node is left, this process is about to end as well.
         slurm::allocated_nodes(self.context, job).ok().filter(|left| !left.is_empty())
     }
 
@@ -321,7 +321,7 @@ impl<'a> LocalRun<'a> {
         Ok(())
     }
 
-    /// Returns when the next turn is due without news; `at` is the time of the last turn.
+    /// Returns when the next turn is due if nothing happens before; `at` is the time of the last turn.
     pub(super) fn due(&self, state: &State, at: Time) -> Option<Time> {
         let soon = state.decided.is_none().then(|| at.after(SOON));
         earliest([due(state, &self.rules, at), soon])
@@ -340,7 +340,7 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Waits until something happens, at most until the given time.
+    /// Waits for an event, at most until the given time.
     pub(super) fn wait(&self, work: &mut RunTurns<'_>, due: Option<Time>) -> WakeReason {
         let now = work.session.world.here.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
@@ -375,7 +375,7 @@ impl<'a> LocalRun<'a> {
         Ok(TurnResult { at: turn.seen.at, asked })
     }
 
-    /// Prints what the first turn would do.
+    /// Prints the actions of the first turn without taking them.
     fn preview(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
         let RunTurns { session, policy } = work;
         let notes = assumed::fill(&mut session.state, &session.world.gpu_types());

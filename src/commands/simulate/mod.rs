@@ -248,7 +248,8 @@ impl Args {
         policies
     }
 
-    /// Says how many jobs policies over time do not stop under the rules of a shared cluster.
+    /// Prints a note with the number of jobs that policies over time do not stop under the rules of a shared
+    /// cluster.
     fn note_unsaved(&self, context: &Context, trace: &Trace) {
         let unsaved = trace.jobs.iter().filter(|entry| !entry.saves).count();
         if self.queue_wait.is_some() && unsaved > 0 {
@@ -340,7 +341,7 @@ impl Args {
     }
 }
 
-/// Returns what each policy knows about the jobs, one line per policy.
+/// Returns the information that each policy has about the jobs, one line per policy.
 fn knowledge() -> String {
     let registry = hsched_lab::registry();
     let known = registry.entries().map(|entry| (entry.name, Knowledge::words(entry.knows)));

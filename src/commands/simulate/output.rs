@@ -12,7 +12,7 @@ use hsched_lab::replay::{ReplayEvent, Trace};
 use hsched_model::ErrorId;
 use hsched_plan::kit::TaskGpu;
 use hsched_ui::{
-    Exit, Failure, Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json,
+    Exit, Failure, SimulationResult, SweepCell, event_json, idle_seed, simulation_csv, simulation_json,
     simulation_table, sweep_json, sweep_table, write_output,
 };
 
@@ -89,16 +89,22 @@ impl<'a> EventFile<'a> {
 }
 
 /// Returns the runs with their metrics.
-pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<Simulated> {
-    let one = |CellRun { cell, policy, record }: CellRun| Simulated::new(cells[cell].clone(), policy, record);
+pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<SimulationResult> {
+    let one = |CellRun { cell, policy, record }: CellRun| {
+        SimulationResult::new(cells[cell].clone(), policy, record)
+    };
     runs.into_iter().map(one).collect()
 }
 
 /// Returns the results as text; notes on standard error if varying the seed had no effect.
 ///
 /// # Errors
-/// Only through a bug of hsched.
-pub(super) fn results(form: &OutputForm, all: &[Simulated], context: &Context) -> Result<String, Failure> {
+/// Only if hsched has a bug.
+pub(super) fn results(
+    form: &OutputForm,
+    all: &[SimulationResult],
+    context: &Context,
+) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });
         if let (Value::Object(line), Value::Object(fields)) =

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use hsched_lab::replay::{ReplayEvent, Trace};
-use hsched_ui::Simulated;
+use hsched_ui::SimulationResult;
 use hsched_ui::report::{Recorder, Report, simulation_report, sweep_points};
 
 /// The events under each policy, one policy after the other.
@@ -27,7 +27,12 @@ impl<'a> PolicyRecorders<'a> {
     }
 
     /// Returns the report of these runs; of a sweep, only the points.
-    pub(super) fn report(self, runs: &[Simulated], parameters: Map<String, Value>, is_sweep: bool) -> Report {
+    pub(super) fn report(
+        self,
+        runs: &[SimulationResult],
+        parameters: Map<String, Value>,
+        is_sweep: bool,
+    ) -> Report {
         let (mut report, mut timeline) = simulation_report(self.trace);
         report.parameters = parameters;
         if is_sweep {

@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
         self.turn().map(|_| Exit::Done)
     }
 
-    /// Prints what a turn would do.
+    /// Prints the actions of a turn without taking them.
     ///
     /// # Errors
     /// As for [`Self::once`].
@@ -107,7 +107,7 @@ impl<'a> Watch<'a> {
         .map(|()| Exit::Done)
     }
 
-    /// Takes turns until all jobs have ended, or for ever.
+    /// Takes turns until all jobs have ended, or forever.
     ///
     /// # Errors
     /// If the state is unusable; if Slurm does not answer, it waits.
@@ -180,7 +180,7 @@ impl<'a> Watch<'a> {
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
             let open = session.state.scripts.iter().filter(|script| !script.is_over());
             self.followed.borrow_mut().extend(open.map(|script| script.name.clone()));
-            self.log.recall(session.directory);
+            self.log.recall(session.directory, &session.state);
             let turn = session.turn(planner, &self.log, Vec::new());
             if turn.is_ok() {
                 self.move_scripts(session)?;

@@ -2,6 +2,7 @@
 
 use crate::app::start_estimates::OptionEstimate;
 use hsched_model::SpeedBasis;
+use hsched_queue::jobs_in_words;
 use hsched_ui::WhenRow;
 
 /// Returns a request as a row of the table of one cluster.
@@ -38,6 +39,9 @@ fn marks(option_estimate: &OptionEstimate) -> Vec<String> {
     }
     if option_estimate.option.preemptible {
         marks.push("may be preempted".to_owned());
+    }
+    if !option_estimate.option.preempts.is_empty() {
+        marks.push(format!("may stop your {}", jobs_in_words(&option_estimate.option.preempts)));
     }
     marks
 }

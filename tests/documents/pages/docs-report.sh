@@ -1,4 +1,4 @@
-# A trace, its cluster, jobs that a Slurm would take, and a job that has run here.
+# A trace, its cluster, jobs for a Slurm cluster, and a job that has run here.
 . "$DOCUMENTS/slurm.sh"
 full_cluster
 cp examples/cluster.yaml lab.yaml

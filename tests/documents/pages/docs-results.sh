@@ -1,4 +1,4 @@
-# A sweep that has run here, and a trial that waits.
+# A sweep that has run here, and a waiting trial.
 . "$DOCUMENTS/sweep.sh"
 cat >job.yaml <<'TEXT'
 jobs:

@@ -1,4 +1,4 @@
-# A Slurm that takes allocations, and jobs for this machine.
+# A Slurm that accepts allocations, and jobs for this machine.
 . "$DOCUMENTS/slurm.sh"
 full_cluster
 cat >jobs.yaml <<'TEXT'

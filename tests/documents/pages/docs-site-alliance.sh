@@ -1,4 +1,4 @@
-# A full cluster, a batch script, and jobs for two kinds of GPU.
+# A full cluster, a batch script, and jobs for two GPU types.
 . "$DOCUMENTS/slurm.sh"
 full_cluster
 train_script

@@ -1,4 +1,4 @@
-# A full cluster, and a job of yours that waits for a time.
+# A full cluster, and one of the user's jobs that waits for a begin time.
 . "$DOCUMENTS/slurm.sh"
 full_cluster
 me=$(id -un)

@@ -1,11 +1,12 @@
-//! A job's completion time on GPUs counted by type, only by the planner's formulas (section 1) and bisection.
+//! A job's completion time on GPUs counted by type, computed only from the planner's formulas (section 1) by
+//! bisection.
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 use hsched_plan::{JobModel, Problem, TypeModel, WorkerNode};
 
-/// The completion time of a job on `bundle` (GPUs by type) in a ring of `link` Gbit/s; `None` if it may not run on
-/// them.
+/// Returns the completion time of a job on `bundle` (GPUs by type) in a ring of `link` Gbit/s; `None` if the
+/// bundle is illegal.
 pub fn time(job: &JobModel, bundle: &[u32], link: f64) -> Option<f64> {
     let ranks: u32 = bundle.iter().sum();
     if ranks < job.min_gpus || ranks > job.max_gpus {
@@ -48,7 +49,7 @@ pub fn time(job: &JobModel, bundle: &[u32], link: f64) -> Option<f64> {
     Some(job.epochs as f64 * (job.samples_per_epoch as f64 / batch * high + comm))
 }
 
-/// The samples that a GPU gets done in a step of `tau` seconds.
+/// Returns the samples that a GPU trains in a step of `tau` seconds.
 pub fn share(job: &JobModel, model: &TypeModel, tau: f64) -> f64 {
     let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
     let at_once = (tau - alpha) / beta;
@@ -59,7 +60,7 @@ pub fn share(job: &JobModel, model: &TypeModel, tau: f64) -> f64 {
     }
 }
 
-/// All bundles of the GPUs on offer, the empty one left out.
+/// Returns all non-empty bundles of the offered GPUs.
 pub fn bundles(offered: &[u32]) -> Vec<Vec<u32>> {
     let mut all = vec![Vec::new()];
     for &count in offered {
@@ -73,7 +74,8 @@ pub fn bundles(offered: &[u32]) -> Vec<Vec<u32>> {
     all
 }
 
-/// The fastest ring that a bundle could have in Gbit/s: the network, or the links of a node that could hold it.
+/// Returns the rate of the fastest ring that a bundle could have, in Gbit/s: that of the network, or of the
+/// links of a node that could hold it.
 pub fn fastest_link(problem: &Problem, bundle: &[u32]) -> f64 {
     let holds = |node: &&WorkerNode| node.gpus.iter().zip(bundle).all(|(has, needs)| has >= needs);
     let inside = problem.nodes.iter().filter(holds).map(|node| node.intra_node.gigabits_per_second());

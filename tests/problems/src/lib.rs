@@ -1,4 +1,5 @@
-//! Problems of the planner and what their bundles cost, worked out apart from it, for the tests of several crates.
+//! Problems of the planner, and independently computed costs of their bundles, for the tests of several
+//! crates.
 
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 #![expect(clippy::missing_panics_doc, reason = "for tests alone")]

@@ -8,7 +8,7 @@ pub fn rate(gigabits: f64) -> BitRate {
     BitRate::new(gigabits).expect("a rate")
 }
 
-/// A job with nothing but its training and a rate by type; one synchronisation per epoch.
+/// Returns a job with only its training and a rate by type, and with one synchronisation per epoch.
 pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64]) -> JobModel {
     let model = |&rate: &f64| TypeModel {
         speed: Speed::rate(rate).expect("a rate"),
@@ -67,7 +67,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
     }
 }
 
-/// The worked example of the planner, section 2: 2 T4 and 2 V100.
+/// Returns the planner's worked example of section 2: 2 T4 and 2 V100.
 pub fn worked_example() -> Problem {
     let jobs = vec![
         job("resnet18", 200, 100_000, 0.0, &[275.0, 644.0]),
@@ -76,7 +76,7 @@ pub fn worked_example() -> Problem {
     problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], jobs)
 }
 
-/// The facts of the planner, section 5: three nodes of five P100, T4 and V100.
+/// Returns the planner's example of section 5: three nodes of five P100, T4 and V100.
 pub fn fifteen_gpus() -> Problem {
     let jobs = vec![
         job("resnet101", 200, 50_000, 178.0, &[290.0, 190.0, 480.0]),
@@ -103,7 +103,7 @@ fn type_model() -> impl Strategy<Value = Option<TypeModel>> {
 
 fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
     let training = (1_u64..20, 50_u64..5000, 1_u64..5, prop_oneof![Just(1_u64), Just(4), Just(8)]);
-    // From a second to an hour, and some that have passed.
+    // Deadlines from a second to an hour from now, and some that have passed.
     let deadline = proptest::option::weighted(
         0.8,
         (-2_i32..36)
@@ -140,7 +140,8 @@ fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
     )
 }
 
-/// The same problem, with the mean completion time as its objective if that is about deadlines.
+/// Returns the problem with the mean completion time as its objective if its own objective concerns
+/// deadlines.
 pub fn without_deadlines(mut problem: Problem) -> Problem {
     if problem.objective == Objective::Deadlines {
         problem.objective = Objective::MeanJct;
@@ -148,7 +149,7 @@ pub fn without_deadlines(mut problem: Problem) -> Problem {
     problem
 }
 
-/// Random problems of a few jobs and a handful of GPUs: mixed nodes, both kinds of speed, caps, forbidden
+/// Returns random problems of a few jobs and GPUs: mixed nodes, both kinds of speed, caps, forbidden
 /// types, limits, quanta, MIG slices, slow and fast links.
 pub fn any_problem(max_gpus: u32, max_jobs: usize, slices: bool) -> impl Strategy<Value = Problem> {
     let shape = (1_usize..3, 1_usize..4, 1_usize..=max_jobs, any::<bool>());

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// Tells the time and waits.
+/// A source of the current time, which can also wait.
 pub trait Clock {
     /// Returns the date and time.
     fn now(&self) -> DateTime<Utc>;

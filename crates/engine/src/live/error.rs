@@ -9,10 +9,10 @@ use thiserror::Error;
 
 use crate::store::StateError;
 
-/// A fault between hsched and what runs the jobs.
+/// A fault between hsched and the system that runs the jobs.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// Slurm, or whatever runs the jobs, does not answer or gives an unreadable answer.
+    /// Slurm, or another system that runs the jobs, does not answer or gives an unreadable answer.
     #[error(transparent)]
     System(Box<dyn Error + Send + Sync>),
     #[error(transparent)]

@@ -11,6 +11,6 @@ mod tag;
 pub use self::error::LiveError;
 pub use self::last_word::{left_word, word_end};
 pub use self::reported::{Reported, reported};
-pub use self::scripts::{JobScript, Prepared, ScriptContext, absolute, scripts};
+pub use self::scripts::{JobScript, PreparedRun, ScriptContext, absolute, scripts};
 pub use self::signals::{HeldSignals, Interrupts, hold, on_endings, on_interrupt};
 pub use self::tag::Tag;

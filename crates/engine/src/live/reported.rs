@@ -8,7 +8,7 @@ use crate::{End, EpochReport, JobState, NodeSamples, Stall, State, SubmissionKey
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// Everything found in reports at one look.
+/// All data found in reports at one observation.
 #[derive(Debug, Default)]
 pub struct Reported {
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
@@ -95,7 +95,7 @@ fn may_ignore_shares(tracked: &JobState, attempt: &SubmissionRecord, new: &[Epoc
     batches().min() != batches().max() && !is_told && tracked.job.training().is_none()
 }
 
-/// Spreads the times of epochs that were all seen now evenly after `since`.
+/// Spreads the times of epochs that were first seen now evenly over the time after `since`.
 fn spread(epochs: &mut [EpochReport], since: Option<Time>) {
     let count = to_f64(epochs.len());
     let Some(since) = since else { return };

@@ -9,7 +9,7 @@ use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder
 use crate::{PlannedSubmission, Run, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
 
-/// What job scripts need to know of the user and the site.
+/// The data of the user and the site that job scripts need.
 #[derive(Clone, Debug)]
 pub struct ScriptContext {
     /// Defaults for jobs that do not set a value.
@@ -28,7 +28,7 @@ pub struct ScriptContext {
 /// A job's script, or why it has none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobScript {
-    /// The submission that the script is for.
+    /// The submission for which the script was written.
     pub of: SubmissionKey,
     pub text: Result<String, String>,
     /// The directory in which it runs.
@@ -46,17 +46,17 @@ impl JobScript {
 }
 
 /// A run's scripts, on disk.
-pub struct Prepared {
+pub struct PreparedRun {
     /// The run's folder.
     pub folder: PathBuf,
     pub scripts: Vec<JobScript>,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Writes the plan and the scripts of a run to disk.
     ///
     /// # Errors
-    /// If the run's id is taken, or something cannot be written.
+    /// If the run's id is taken, or a file cannot be written.
     pub fn write(run: &Run, site: &ScriptContext, directory: &StateDir) -> Result<Self, LiveError> {
         let wrong = |message: String| LiveError::Scripts { message };
         let scripts = scripts(run, site).map_err(wrong)?;
@@ -123,7 +123,7 @@ impl PendingScript<'_> {
     fn text(&self, workdir: &Path, site: &ScriptContext) -> Result<Result<String, String>, String> {
         let Self { run, intent, plan, untyped } = *self;
         let (rest, done) = (&run.jobs[intent.job], run.epochs_done[intent.job]);
-        // The plan covers the remaining epochs; ranks are told the total.
+        // The plan covers the remaining epochs; ranks get the total.
         let mut job = Job { epochs: rest.epochs + done, ..rest.clone() };
         if let Some(queue_choice) = &intent.queue_choice {
             let launch = &mut job.launch;
@@ -157,7 +157,7 @@ impl PendingScript<'_> {
                 &site.state,
                 job.name.as_str(),
                 // Submissions that race for the job count as one. Other copies train in parallel, so each has
-                // its own fence: only the next submission with its number ends what is left of it.
+                // its own fence: only the next submission with its number ends its remaining processes.
                 Some(intent.copy).filter(|copy| *copy > 0 && !intent.race),
             ))?,
             claim: intent

@@ -16,7 +16,7 @@ use signal_hook::iterator::Signals;
 /// Locked until an answer is in the journal; an interrupt waits for the lock.
 static ANSWER: Mutex<()> = Mutex::new(());
 
-/// Whether an interrupt came.
+/// Whether an interrupt has arrived.
 static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Whether some code polls for interrupts; otherwise an interrupt ends the process.
@@ -48,8 +48,8 @@ pub fn on_interrupt(end: impl Fn() + Send + 'static) -> io::Result<()> {
     flag::register(SIGINT, Arc::clone(&CAME)).map(drop)
 }
 
-/// From now on, passes each signal that ends a process to `tell` instead, except signals that were ignored at
-/// start.
+/// Passes each further signal that would end the process to `tell` instead, except signals that were ignored
+/// at start.
 ///
 /// # Errors
 /// If the system refuses.
@@ -78,7 +78,7 @@ fn answer() -> MutexGuard<'static, ()> {
 /// at a time.
 pub fn hold() -> HeldSignals {
     let mut answer = self::answer();
-    // An interrupt that came in the meantime is handled first.
+    // An interrupt that has arrived in the meantime is handled first.
     while CAME.load(Ordering::SeqCst) && !ASKED.load(Ordering::SeqCst) {
         drop(answer);
         thread::yield_now();
@@ -113,7 +113,7 @@ impl Interrupts {
         Ok(Self { held, _mask: mask })
     }
 
-    /// Returns whether a signal came since the last call.
+    /// Returns whether a signal has arrived since the last call.
     pub fn came(&self) -> bool {
         CAME.swap(false, Ordering::SeqCst) || matches!(self.held.read_signal(), Ok(Some(_)))
     }

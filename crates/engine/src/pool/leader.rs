@@ -19,7 +19,7 @@ pub enum PoolSighting {
     Running { job_id: Option<JobId>, since: Option<Time> },
     Ended {
         end: End,
-        /// When it began; `None` if its member claimed it, but did not start it.
+        /// The time at which it started; `None` if its member claimed it, but did not start it.
         since: Option<Time>,
         at: Time,
     },
@@ -42,7 +42,7 @@ pub struct Leader<F> {
 }
 
 impl<F: PoolFiles> Leader<F> {
-    /// Takes over: reads what earlier leaders have ordered.
+    /// Takes over: reads the orders of earlier leaders.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -78,7 +78,7 @@ impl<F: PoolFiles> Leader<F> {
         Ok(members)
     }
 
-    /// Returns whether no process of a member runs any more, according to the member itself or to Slurm.
+    /// Returns whether all processes of a member have ended, according to the member itself or to Slurm.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -209,9 +209,9 @@ impl<F: PoolFiles> Leader<F> {
         Ok(())
     }
 
-    /// Returns whether another member stays when `member_id` leaves: one that may not leave before it has the
-    /// lock or is allowed to. A silent member may have ended without a report, so it does not count. In
-    /// doubt, one member too many stays, never none.
+    /// Returns whether another member stays when `member_id` leaves. That member may not leave until it has
+    /// the lock or is allowed to leave. A silent member may have ended without a report, so it does not
+    /// count. In doubt, one member too many stays, never none.
     ///
     /// # Errors
     /// If a file cannot be read.

@@ -43,7 +43,7 @@ pub struct MemberNode {
     /// In bytes.
     pub memory: Option<u64>,
     pub devices: Vec<MemberDevice>,
-    /// Whether Slurm has taken it out of the allocation.
+    /// Whether Slurm has removed it from the allocation.
     #[serde(default)]
     pub is_lost: bool,
 }
@@ -62,9 +62,9 @@ pub struct StartedSubmission {
     pub of: SubmissionKey,
     /// The process id of its guard; 0 if its member did not start it.
     pub job_id: JobId,
-    /// When it began; else when its member said so.
+    /// The time at which it started or, if it did not start, at which its member reported that.
     pub since: Time,
-    /// How it ended, and when.
+    /// How and when it ended.
     pub ended: Option<(End, Time)>,
     /// Why it was not started, if so, in the form that the leader uses for its own devices.
     #[serde(default)]
@@ -75,7 +75,7 @@ impl StartedSubmission {
     /// In place of the process id of a submission that was not started.
     pub(super) const NEVER: JobId = JobId(0);
 
-    /// Returns when it began, if it was started.
+    /// Returns the time at which it started, if it did.
     pub(super) fn begun(&self) -> Option<Time> {
         (self.job_id != Self::NEVER).then_some(self.since)
     }
@@ -98,7 +98,7 @@ pub struct Order {
     pub start: SubmissionStart,
 }
 
-/// What the member must do with a submission.
+/// The leader's order for a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
@@ -123,17 +123,17 @@ pub struct SubmissionStart {
     pub epochs: u64,
     /// Threads of a rank if its job sets none.
     pub threads: Option<u64>,
-    /// How long it may take to save.
+    /// Time that it may take to save.
     #[serde(default)]
     pub grace: Seconds,
 }
 
-/// How the pool was submitted; its leader needs this to submit more allocations.
+/// The parameters of the pool's submission; its leader needs them to submit more allocations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolPlan {
     /// The devices of an allocation.
     pub capacity: u32,
-    /// A script for each of the allocations that may exist at a time.
+    /// The scripts, one for each allocation that may exist at a time.
     pub scripts: Vec<PathBuf>,
     /// Options for sbatch.
     pub sbatch: Vec<String>,

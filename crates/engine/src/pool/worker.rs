@@ -1,4 +1,5 @@
-//! A member that is not the leader: reads its orders, claims what it starts and reports the outcomes.
+//! A member that is not the leader: reads its orders, claims the submissions that it starts and reports the
+//! outcomes.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use hsched_model::{JobId, Time};
 pub enum Duty {
     /// Start this claimed submission and report it by [`Worker::started`] or [`Worker::refused`].
     Start(Box<Order>),
-    /// Do not start this claimed submission any more; report that by [`Worker::ended`].
+    /// Do not start this claimed submission; report that by [`Worker::ended`].
     Decline(SubmissionKey),
     /// Ask the submission to save and end.
     Stop(SubmissionKey),
@@ -126,7 +127,7 @@ impl<F: PoolFiles> Worker<F> {
             return Ok(is_own.then_some(Duty::Decline(order.of)));
         }
         self.claimed.insert(order.of.clone());
-        // If the claim is already this member's, a call that failed later had made it.
+        // If the claim is already this member's, it was made by a call that failed later.
         let is_own = self.files.claim(&path, &id_text)? || self.files.read(&path)? == Some(id_text);
         Ok(is_own.then(|| Duty::Start(Box::new(order))))
     }
@@ -208,7 +209,7 @@ impl<F: PoolFiles> Worker<F> {
         self.write()
     }
 
-    /// Asks to leave: the member accepts no more orders and stops what it has started.
+    /// Asks to leave: the member accepts no more orders and stops its submissions.
     ///
     /// # Errors
     /// If the report cannot be written.
@@ -217,7 +218,7 @@ impl<F: PoolFiles> Worker<F> {
         self.write()
     }
 
-    /// Leaves for good. None of its processes may still run.
+    /// Leaves the pool for good. All its processes must have ended.
     ///
     /// # Errors
     /// If the report cannot be written; Slurm then reports that the member is over.

@@ -19,7 +19,7 @@ pub struct RunFacts<'a> {
     pub run: &'a str,
     /// Id of the plan.
     pub plan: &'a str,
-    /// The run's mark in Slurm's records.
+    /// The run's tag in Slurm's records.
     pub comment: String,
     /// Name of the Slurm job and of its output file: the job's name, with a copy number if there are several
     /// copies.
@@ -34,7 +34,7 @@ pub struct RunFacts<'a> {
     pub inside: Option<Launcher>,
     pub walltime: Walltime,
     pub epochs_done: u64,
-    /// Absolute directory that the job runs in.
+    /// Absolute directory in which the job runs.
     pub workdir: String,
     /// Absolute directory in which the job saves its progress.
     pub checkpoint_dir: String,

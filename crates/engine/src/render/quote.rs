@@ -26,7 +26,7 @@ pub(crate) fn shell(word: &str) -> String {
 /// Returns `option` so that sbatch reads it from a `#SBATCH` line as one word.
 ///
 /// sbatch treats a backslash as an escape even inside single quotes, and an unquoted `#` as a comment. A line
-/// break ends the option whatever the quotes, so options with one must be refused before.
+/// break ends the option despite quotes, so options with one must be refused before.
 pub(super) fn directive(option: &str) -> String {
     if is_plain(option) {
         return option.to_owned();

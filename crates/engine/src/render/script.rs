@@ -27,7 +27,7 @@ pub struct Template {
     pub sample_functions: String,
     /// bash functions of the batch shell, inserted unchanged.
     pub batch_functions: String,
-    /// bash functions by which the batch shell judges how its ranks ended, inserted after its other
+    /// bash functions with which the batch shell determines how its ranks ended, inserted after its other
     /// functions.
     pub end_functions: String,
     /// bash functions that check a node before the first step, inserted last for jobs with a preflight check.

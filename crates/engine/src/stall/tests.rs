@@ -201,7 +201,7 @@ fn a_stopped_rank_is_noticed_at_the_next_look() {
         state: Some(if rank == 3 { 'T' } else { 'S' }),
         ..sample
     });
-    // The sampler writes a sample as soon as it sees a stopped process; the next regular one was due 5 s
+    // The sampler writes a sample as soon as it sees a stopped process; the next regular sample was due 5 s
     // later.
     assert_eq!(story.seen[0].0, 630.0);
     assert_eq!(story.text(), "rank 3 was stopped by a signal 85 s ago; SIGCONT resumes");

@@ -11,12 +11,12 @@ use hsched_model::Time;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// In no queue: waits for GPUs, at least until the given time.
+    /// Not submitted: waits for GPUs, at least until the given time.
     Waiting {
         not_before: Option<Time>,
         reason: String,
     },
-    /// Slurm has it, or may have it: one submission, or several copies. Never empty.
+    /// Slurm has the job, or may have it: one submission, or several copies. Never empty.
     Submitted(Vec<Submission>),
     Ended {
         at: Time,
@@ -43,7 +43,7 @@ impl Phase {
         if let Self::Submitted(submissions) = self { submissions } else { &mut [] }
     }
 
-    /// Returns the most advanced submission, the first if several are equal; it represents its copies in
+    /// Returns the most advanced submission, the first if several are equal; it represents the job in
     /// output.
     pub fn foremost(&self) -> Option<&Submission> {
         self.submissions().iter().rev().max_by_key(|submission| submission.stage.rank())

@@ -25,7 +25,7 @@ pub enum DeferredChange {
     Cancel { jobs: Vec<JobName> },
 }
 
-/// A request that waits for the lock.
+/// A command that waits for the lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeferredCommand {
     /// Unique id; ids of later commands sort after it.
@@ -68,7 +68,7 @@ enum WantedFile {
 /// The schema that this version reads and writes.
 const SCHEMA: &str = "hsched.wish/1";
 
-/// How the names of the files end.
+/// Suffix of the file names.
 const ENDING: &str = ".json";
 
 impl DeferredChange {
@@ -139,7 +139,7 @@ impl DeferredCommand {
 }
 
 impl DeferredCommands {
-    /// Reads all deferred commands except those already `taken`; changes nothing.
+    /// Reads all deferred commands except the `taken` ones; changes nothing.
     pub(super) fn read(root: &Path, taken: &BTreeSet<String>) -> Self {
         let mut commands = Self::default();
         for id in deferred_ids(root).difference(taken) {

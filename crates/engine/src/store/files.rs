@@ -1,5 +1,5 @@
-//! Writes files of the state directory atomically, keeps previous versions, and removes what killed writers
-//! left behind.
+//! Writes files of the state directory atomically, keeps previous versions, and removes files that killed
+//! writers left behind.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -20,7 +20,7 @@ const TEMPORARY: (&str, usize) = (".tmp", 6);
 /// Age from which no process is still writing an incomplete deferred command.
 const UNUSED: Duration = Duration::from_secs(3600);
 
-/// How many damaged files of one name are kept.
+/// Maximum number of damaged files of one name that are kept.
 const MOST_ASIDE: u32 = 9;
 
 /// Returns a file's bytes; `None` if it is missing.
@@ -58,12 +58,22 @@ pub(super) fn replace(
     older: Option<&Path>,
 ) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let file = temporary_file(folder, content.as_ref()).map_err(write_error(path))?;
+    let file = temporary_file(folder, content.as_ref(), true).map_err(write_error(path))?;
     if let Some(older) = older {
         keep(path, older).map_err(write_error(older))?;
     }
     file.persist(path).map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
     sync(folder);
+    Ok(())
+}
+
+/// Replaces a file whose loss only costs time, without waiting for the disk.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn replace_soon(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    temporary_file(folder, content.as_ref(), false)?.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
@@ -73,7 +83,7 @@ pub(super) fn replace(
 /// If it cannot be written or already exists.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let file = temporary_file(folder, text.as_bytes()).map_err(write_error(path))?;
+    let file = temporary_file(folder, text.as_bytes(), true).map_err(write_error(path))?;
     let created = file.persist_noclobber(path);
     created.map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
     sync(folder);
@@ -138,8 +148,8 @@ pub(super) fn make_folder(folder: &Path, files: &[(String, &[u8])]) -> Result<()
 }
 
 /// Removes temporary files and folders that killed writers left behind. The caller must hold the lock of the
-/// state directory. Other processes write only deferred commands and looks without it, which takes no time,
-/// so none of the removed files is in use.
+/// state directory. Other processes write only deferred commands and looks without the lock. That takes so
+/// little time that none of the removed files is in use.
 pub(super) fn sweep(root: &Path) {
     let is_old = |entry: &DirEntry| {
         let written = entry.metadata().and_then(|data| data.modified()).ok();
@@ -171,14 +181,17 @@ fn is_temporary(entry: &DirEntry) -> bool {
     letters.len() == length && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Writes a new file and syncs it to disk. Errors do not contain its name, so that the same problem always
-/// has the same message.
-fn temporary_file(folder: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+/// Writes a new incomplete file; if it is `lasting`, syncs it to disk. Errors do not contain its name, so that
+/// the same problem always has the same message.
+fn temporary_file(folder: &Path, content: &[u8], lasting: bool) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1);
     let file = builder.make_in(folder, |path| private().create_new(true).write(true).open(path))?;
     let mut handle = file.as_file();
-    handle.write_all(content).and_then(|()| handle.sync_all())?;
+    handle.write_all(content)?;
+    if lasting {
+        handle.sync_all()?;
+    }
     Ok(file)
 }
 

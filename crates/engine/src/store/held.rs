@@ -1,5 +1,5 @@
-//! What one file of a state directory, or a copy of one, contains: the basis for choosing one when files
-//! disagree.
+//! The content of one file of a state directory, or of a copy of one, from which a user chooses a file if
+//! the files disagree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::{Rules, State};
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_i64};
 
-/// How many job names are listed per kind.
+/// Maximum number of job names that are listed per kind.
 const MOST_NAMES: usize = 8;
 
 /// The state in one file.
@@ -28,7 +28,7 @@ pub struct StoredState {
     pub state: State,
     /// The time of the state.
     pub at: Option<Time>,
-    /// What is wrong with the file, if anything: the rest of a sentence that begins with its name.
+    /// The fault of the file, if it has one: the rest of a sentence that begins with its name.
     pub trouble: Option<String>,
     pub(super) claim: Claim,
     /// The last journal line that it includes.
@@ -36,7 +36,7 @@ pub struct StoredState {
 }
 
 impl StoredState {
-    /// Reads a snapshot or a journal, whatever its name.
+    /// Reads a snapshot or a journal of any name.
     ///
     /// # Errors
     /// If it cannot be read or contains no state.

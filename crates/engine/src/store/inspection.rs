@@ -32,7 +32,7 @@ pub struct Finding {
     pub file: String,
     /// The rest of a sentence that begins with the file's name.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub advice: &'static str,
 }
 
@@ -92,7 +92,7 @@ fn damaged(root: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the number of intact plans of unfinished jobs, and what is wrong with the others.
+/// Returns the number of intact plans of unfinished jobs, and the faults of the others.
 fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
     let submissions = state.jobs.iter().flat_map(|tracked| {
         tracked.phase.submissions().iter().map(|submission| submission.attempt.key(&tracked.job.name))

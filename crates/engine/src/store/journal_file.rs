@@ -62,7 +62,7 @@ pub(super) enum Writer {
 /// Beginning of every line.
 pub(super) const BEGINNING: &[u8] = b"{\"seq\":";
 
-/// How many faults are reported individually.
+/// Maximum number of faults that are reported individually.
 const MOST_FAULTS: usize = 3;
 
 /// Returns entries (JSON objects) as lines of the journal after line `seq`, and the number of the last line.

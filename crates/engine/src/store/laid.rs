@@ -1,4 +1,4 @@
-//! Refuses paths prepared by another user, so that output does not go where that user wants it.
+//! Refuses paths prepared by another user, so that output does not go to a place of that user's choice.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

@@ -37,7 +37,7 @@ pub struct Ledger<'a> {
     recorded: Option<StateFile>,
     /// The speeds stored on disk.
     speeds: SpeedFile,
-    /// Facts about the state directory besides the jobs' state.
+    /// Data of the state directory besides the state of the jobs.
     claim: Claim,
     /// Messages on damage that was repaired.
     repaired: Vec<String>,
@@ -252,7 +252,7 @@ impl<'a> Ledger<'a> {
                 (self.seq, self.kept, self.recorded) = (seq, seq, Some(file));
                 self.note_newest(true);
             }
-            // The next reader must not take it for an intent.
+            // The next reader must not mistake it for an intent.
             Err(_) => {
                 let _ = self.journal.set_len(length);
             }

@@ -11,6 +11,7 @@ mod journal_file;
 mod laid;
 mod last_look;
 mod ledger;
+mod metric_ranges;
 mod names;
 mod newest;
 mod old_runs;
@@ -45,20 +46,21 @@ pub use self::inspection::{Finding, Inspection};
 pub use self::laid::{laid_by_another, lay_output};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
+pub use self::metric_ranges::metric_ranges;
 pub use self::names::is_name_of_state;
 pub use self::output_cache::{CachedOutput, OutputCache};
 pub use self::pool_files::PoolFolder;
-pub use self::predictions::{Predicted, Predictions};
+pub use self::predictions::{Predictions, SubmissionPrediction};
 pub use self::report_file::{ReportLine, planned_samples};
-pub use self::restore::Replaced;
-pub use self::results::{MetricCurves, Results, metric_range};
+pub use self::restore::ReplacedFiles;
+pub use self::results::{MetricCurves, Results};
 pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece, script_chains};
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
 pub(super) use self::state_dir::fence_folder;
 pub use self::state_dir::{
-    Peeked, StateDir, StateError, claim_file, new_run_id, pieces_folder, report_folder, run_folder,
+    StateDir, StateError, StateView, claim_file, new_run_id, pieces_folder, report_folder, run_folder,
     state_stamp,
 };
 pub use self::state_location::StateLocation;

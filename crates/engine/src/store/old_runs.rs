@@ -16,8 +16,8 @@ use hsched_model::number::to_f64;
 /// Beginning of a run's id: its creation time.
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 
-/// Removes runs older than the time for which jobs are kept that belong to no attempt of a job, and the
-/// fences of such jobs.
+/// Removes runs that belong to no attempt of a job and are older than the time for which jobs are kept, and
+/// the fences of such jobs.
 ///
 /// Other files stay. A folder that cannot be removed is tried again later.
 pub(super) fn remove(root: &Path, state: &State, now: Time) {
@@ -39,7 +39,8 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
         let job = name.to_str().map(|name| name.split_once(':').map_or(name, |(job, _copy)| job));
         let is_known =
             job.is_none_or(|job| state.jobs.iter().any(|candidate| candidate.job.name.as_str() == job));
-        // The time of its last submission; a newer fence may belong to a job missing only in this state.
+        // This is the time of the job's last submission. A newer fence may belong to a job that is missing
+        // only in this state.
         if !is_known && changed(&entry.path()).is_some_and(|begun| now.since(begun) > Rules::REMEMBERED) {
             let _ = fs::remove_dir_all(entry.path());
         }

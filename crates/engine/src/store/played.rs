@@ -23,8 +23,8 @@ pub(super) struct JournaledState {
 }
 
 impl JournaledState {
-    /// Applies the lines after a snapshot. After a gap, nothing but answers counts until the next record of
-    /// the whole state; answers about submissions unknown to the state change nothing.
+    /// Applies the lines after a snapshot. After a gap, only answers count until the next record of the whole
+    /// state; answers about submissions unknown to the state change nothing.
     ///
     /// # Errors
     /// If this version cannot read a line; the text says which.

@@ -37,7 +37,7 @@ impl PoolFolder {
         self.root.join(POOL).join(path)
     }
 
-    /// Writes how the pool was submitted.
+    /// Writes the parameters of the pool's submission.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -46,7 +46,7 @@ impl PoolFolder {
         self.replace(PLAN, &text)
     }
 
-    /// Returns how the pool was submitted.
+    /// Returns the parameters of the pool's submission.
     ///
     /// # Errors
     /// If it cannot be read.

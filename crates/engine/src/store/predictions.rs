@@ -19,7 +19,7 @@ const KEPT: Seconds = Seconds(90.0 * 86_400.0);
 
 /// The prediction for one submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Predicted {
+pub struct SubmissionPrediction {
     pub of: SubmissionKey,
     /// The GPUs in words.
     pub gpus: String,
@@ -48,7 +48,7 @@ impl Predictions {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep(&self, run: &str, list: &[Predicted]) -> Result<(), StateError> {
+    pub fn keep(&self, run: &str, list: &[SubmissionPrediction]) -> Result<(), StateError> {
         let path = self.path(run);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(write_error(&path))?;
         let text = serde_json::to_string(list).map_err(|source| StateError::Json { source })?;
@@ -65,7 +65,7 @@ impl Predictions {
 
     /// Returns the predictions of the last 90 days with their outcomes known to the state; new outcomes are
     /// written, because the state forgets jobs.
-    pub fn known(&self, state: &State, now: Time) -> Vec<Predicted> {
+    pub fn known(&self, state: &State, now: Time) -> Vec<SubmissionPrediction> {
         let mut all = Vec::new();
         for (run, mut list) in self.files() {
             let is_new = list.iter_mut().filter_map(|predicted| predicted.settle(state)).count() > 0;
@@ -80,7 +80,7 @@ impl Predictions {
     }
 
     /// Returns the predictions by run; an unreadable file counts as empty.
-    fn files(&self) -> Vec<(String, Vec<Predicted>)> {
+    fn files(&self) -> Vec<(String, Vec<SubmissionPrediction>)> {
         let run = |name: &str| name.strip_suffix(".json").map(str::to_owned);
         let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let runs = names.filter_map(|entry| run(entry.file_name().to_str()?));
@@ -96,7 +96,7 @@ impl Predictions {
     }
 }
 
-impl Predicted {
+impl SubmissionPrediction {
     /// Returns whether its outcome is still unknown.
     pub fn is_open(&self) -> bool {
         self.prediction.started.is_none() && !self.withdrawn
@@ -126,10 +126,10 @@ mod tests {
     use crate::JobState;
     use hsched_queue::Estimate;
 
-    fn told(copy: u32, at: f64) -> Predicted {
+    fn told(copy: u32, at: f64) -> SubmissionPrediction {
         let job = hsched_model::JobName::new("a").expect("a name");
         let starts = [10.0, 20.0];
-        Predicted {
+        SubmissionPrediction {
             of: SubmissionKey { copy, ..SubmissionKey::new(job, "r") },
             gpus: "1 t4".to_owned(),
             prediction: StartPrediction {

@@ -52,7 +52,7 @@ pub(super) enum Condition {
 }
 
 impl Condition {
-    /// Returns what is wrong with the file, unless it is as hsched left it.
+    /// Returns the fault of the file, unless it is as hsched left it.
     pub(super) fn trouble(&self) -> Option<&str> {
         match self {
             Self::Sound | Self::Outdated => None,
@@ -71,7 +71,7 @@ struct StateFiles<'a> {
 }
 
 impl<'a> StateFiles<'a> {
-    /// Reads them in an order in which each contains at least what the earlier ones say, even if another
+    /// Reads the files in an order in which each includes the content of the earlier ones, even if another
     /// process writes at the same time.
     fn read(root: &'a Path) -> Result<Self, StateError> {
         let newest = Newest::read(root);
@@ -139,7 +139,7 @@ impl<'a> StateFiles<'a> {
         let Some(newest) = self.newest.filter(|newest| newest.state >= copied) else {
             return Err(lost(self.root, self.newest, rules));
         };
-        // The older copy, the journal alone, and the content found in place of the newest snapshot.
+        // The older copy, the journal alone, and the content found instead of the newest snapshot.
         let starts = [
             (self.older.file(), "it is rebuilt from state.json.old and the journal"),
             (None, "it is rebuilt from the journal"),

@@ -30,7 +30,7 @@ pub struct ReportLine {
     /// Samples of a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
-    /// Most memory of its device that the rank has used so far, in bytes.
+    /// Maximum device memory that the rank has used so far, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_memory: Option<u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -15,7 +15,7 @@ const LONGEST_VALUE: usize = 30;
 /// A rank's line about one epoch; unknown keys are ignored.
 #[derive(Debug, Default)]
 pub(super) struct EpochLine {
-    /// Epoch number, from 1; a line without one is about something else.
+    /// Epoch number, from 1; a line without one is not about an epoch.
     pub epoch: Option<u64>,
     pub samples: Option<u64>,
     pub compute: Option<Seconds>,
@@ -28,7 +28,7 @@ pub(super) struct EpochLine {
     pub shares: Option<u64>,
     /// Sizes and times of trial steps.
     pub probes: Vec<Timed>,
-    /// Most memory of its device that the rank has used so far, in bytes.
+    /// Maximum device memory that the rank has used so far, in bytes.
     pub max_memory: Option<u64>,
     /// Metrics of the training, as finite numbers.
     pub metrics: BTreeMap<String, f64>,

@@ -53,14 +53,8 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
     Ok(new.into_values().collect())
 }
 
-/// Returns the metrics of the last epoch that rank 0 has reported; empty if there are none or they cannot be
-/// read.
-pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
-    last_line(folder).map(|line| line.metrics).unwrap_or_default()
-}
-
-/// Returns what rank 0's report of its last epoch lacks for a speed measurement, as the end of a sentence;
-/// `None` if it is complete or missing.
+/// Returns the fields that rank 0's report of its last epoch lacks for a speed measurement, as the end of a
+/// sentence; `None` if it is complete or missing.
 pub fn lacking(folder: &Path) -> Option<&'static str> {
     let line = last_line(folder)?;
     match (line.samples.filter(|samples| *samples > 0), line.compute) {
@@ -112,7 +106,8 @@ pub fn max_memory(folder: &Path) -> Option<Bytes> {
 
 /// Returns unexpected content of rank 0's report for a job with this number of epochs: the first unreadable
 /// line and the first line of an epoch that the job does not have, both of which are ignored; the ignored
-/// fields, each at its first occurrence; and whether no line contains the metric that the job is judged by.
+/// fields, each at its first occurrence; the first compute time without samples, which is also ignored; and
+/// whether no line contains the metric of the job's target.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -120,7 +115,7 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
     let path = folder.join("rank-0.jsonl");
     let text = read(&path)?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let (mut unread, mut strange, mut ignored) = (None, None, BTreeMap::new());
+    let (mut unread, mut strange, mut uncounted, mut ignored) = (None, None, None, BTreeMap::new());
     for (number, line) in whole.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = format!("line {} of {}", number + 1, path.display());
         match EpochLine::parse(line) {
@@ -134,7 +129,12 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
             Ok(EpochLine { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
                 strange = Some(format!("{place} reports epoch {epoch}, but the job has {epochs} epochs"));
             }
-            Ok(EpochLine { epoch: Some(1..), ignored: unread, .. }) => {
+            Ok(EpochLine { epoch: Some(1..), ignored: unread, compute, samples, .. }) => {
+                let is_named = unread.iter().any(|(name, _)| name == "samples");
+                if uncounted.is_none() && compute.is_some() && samples.is_none() && !is_named {
+                    uncounted =
+                        Some(format!("{place} has compute_s without samples, so nothing is learnt from it"));
+                }
                 for (name, value) in unread {
                     ignored.entry(name).or_insert((number + 1, value));
                 }
@@ -144,7 +144,8 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
     }
     let ignored = (!ignored.is_empty()).then(|| told(&ignored, &path));
     let missing = metric.and_then(|metric| without_metric(&text, epochs, metric));
-    let odd: Vec<String> = unread.into_iter().chain(strange).chain(ignored).chain(missing).collect();
+    let odd: Vec<String> =
+        unread.into_iter().chain(strange).chain(uncounted).chain(ignored).chain(missing).collect();
     Ok((!odd.is_empty()).then(|| odd.join("; ")))
 }
 
@@ -251,13 +252,16 @@ pub fn unfit(folder: &Path) -> Option<End> {
     Some(End::Unfit { node: NodeName::new(&node).ok(), why })
 }
 
-/// Returns whether the commands of all ranks returned 0 before any request to stop; in that case the script
-/// was killed before it wrote its last word.
+/// Returns whether the commands of all ranks returned 0 by themselves; in that case the script was killed
+/// before it wrote its last word.
+///
+/// A rank records this only if no stop request has reached it. With ranks on several nodes, the marks do not
+/// count if there is a request, because other nodes may see its file late.
 ///
 /// # Errors
 /// If the folder exists and cannot be read.
-pub fn all_returned(folder: &Path, ranks: usize) -> io::Result<bool> {
-    let mut returned = 0;
+pub fn all_returned(folder: &Path, ranks: usize, nodes: usize) -> io::Result<bool> {
+    let (mut returned, mut is_asked) = (0, false);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -265,12 +269,13 @@ pub fn all_returned(folder: &Path, ranks: usize) -> io::Result<bool> {
     };
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if [".stop.", ".stopped.", ".unhandled.", ".failed."].iter().any(|mark| name.starts_with(mark)) {
+        if [".stopped.", ".unhandled.", ".failed."].iter().any(|mark| name.starts_with(mark)) {
             return Ok(false);
         }
+        is_asked |= name.starts_with(".stop.");
         returned += usize::from(name.starts_with(".returned."));
     }
-    Ok(ranks > 0 && returned == ranks)
+    Ok(ranks > 0 && returned == ranks && (nodes == 1 || !is_asked))
 }
 
 impl LastWord {
@@ -289,8 +294,8 @@ impl LastWord {
     }
 }
 
-/// Returns which Slurm job took a job with several competing submissions; `None` if none has, or if it is
-/// unknown.
+/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has, or if it
+/// is unknown.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -319,7 +324,7 @@ pub fn written(folder: &Path) -> Option<Time> {
     modified(&folder.join("rank-0.jsonl"))
 }
 
-/// Returns when the batch script began, if it has.
+/// Returns when the batch script started, if it has.
 pub fn begun(folder: &Path) -> Option<Time> {
     modified(&folder.join("begins"))
 }

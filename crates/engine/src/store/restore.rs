@@ -19,15 +19,15 @@ use crate::store::state_record::StateRecord;
 use crate::store::{StateDir, StateError, StoredState};
 use hsched_model::Time;
 
-/// What [`StateDir::restore`] replaces: each file and the name under which it is kept.
-pub type Replaced = Vec<(PathBuf, PathBuf)>;
+/// The files that [`StateDir::restore`] replaces, each with the name under which it is kept.
+pub type ReplacedFiles = Vec<(PathBuf, PathBuf)>;
 
 impl StateDir {
     /// Returns the files that restoring from a file would replace; changes nothing.
     ///
     /// # Errors
     /// If the state is usable as it is, or a file cannot be read.
-    pub fn would_replace(root: &Path, rules: &Rules) -> Result<Replaced, StateError> {
+    pub fn would_replace(root: &Path, rules: &Rules) -> Result<ReplacedFiles, StateError> {
         match DirectoryContents::read(root, rules) {
             Ok(_) => Err(StateError::Whole { path: root.to_owned() }),
             Err(StateError::Lost { .. }) => {
@@ -49,7 +49,7 @@ impl StateDir {
         held: &StoredState,
         at: Time,
         rules: &Rules,
-    ) -> Result<Replaced, StateError> {
+    ) -> Result<ReplacedFiles, StateError> {
         let root = &self.root;
         let replaced = Self::would_replace(root, rules)?;
         // No number is used twice, so the replaced files stay older than all new ones.

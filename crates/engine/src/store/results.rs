@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::run_result::{MetricRange, Reports, curve, ranges};
+use crate::run_result::{Reports, attempts, curve};
 use crate::store::files::{private, read, replace, write_error};
 use crate::store::samples::{Extent, samples};
 use crate::store::{StateError, report_folder, reports};
@@ -106,16 +106,6 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
     append().map_err(write_error(&path))
 }
 
-/// Returns the range of a metric of a job, as its result has it; `None` if no epoch has reported it.
-pub fn metric_range(root: &Path, tracked: &JobState, metric: &str) -> Option<MetricRange> {
-    let epochs = |attempt: &SubmissionRecord| Reports {
-        epochs: epochs(root, tracked, attempt, attempt.meant),
-        sampled: SampledUse::default(),
-    };
-    let reported: Vec<Reports> = attempts(tracked).map(epochs).collect();
-    ranges(&curve(tracked, &reported)).remove(metric)
-}
-
 /// Returns the report files of each submission: past ones first, then current ones. Unreadable files count as
 /// empty.
 fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Reports> {
@@ -124,11 +114,6 @@ fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Reports> {
         Reports { epochs: epochs(root, tracked, attempt, now), sampled }
     };
     attempts(tracked).map(of_one).collect()
-}
-
-fn attempts(tracked: &JobState) -> impl Iterator<Item = &SubmissionRecord> {
-    let past = tracked.past.iter().map(|past| &past.attempt);
-    past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
 }
 
 fn epochs(root: &Path, tracked: &JobState, attempt: &SubmissionRecord, now: Time) -> Vec<EpochReport> {

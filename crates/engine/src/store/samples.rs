@@ -27,7 +27,7 @@ const TAIL: u64 = 64 * 1024;
 /// Maximum length of a file's first line in bytes.
 const HEAD: u64 = 512;
 
-/// How much of the samples is read.
+/// The part of the samples that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     All,

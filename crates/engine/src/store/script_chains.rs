@@ -53,7 +53,7 @@ pub const WORKDIR: &str = "workdir";
 const CANCELLED: &str = "cancelled";
 
 impl ChainState {
-    /// Returns the state in one word.
+    /// Returns the state as one word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -65,7 +65,7 @@ impl ChainState {
         }
     }
 
-    /// Returns whether no piece will run any more.
+    /// Returns whether no further piece will run.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }

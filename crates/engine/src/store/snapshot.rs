@@ -15,7 +15,7 @@ pub(super) enum StateSnapshot {
     Sound(StateFile),
     /// Without a checksum, because the previous version wrote it or a person changed it.
     Unsealed(StateFile),
-    /// How it is damaged.
+    /// The damage of the file.
     Damaged(String),
 }
 
@@ -74,7 +74,7 @@ impl StateSnapshot {
         }
     }
 
-    /// Returns what is wrong with it, if anything.
+    /// Returns the fault of the snapshot, if it has one.
     pub(super) fn trouble(&self) -> Option<String> {
         match self {
             Self::Missing => Some("is missing".into()),

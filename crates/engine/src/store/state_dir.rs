@@ -62,7 +62,7 @@ use crate::store::{Ledger, last_look, old_runs, random};
 use crate::{Rules, State};
 use hsched_model::{JobId, Time};
 
-/// How long a command waits for another one that adds jobs before it says so.
+/// How long a command waits for another one that adds jobs before it prints a message.
 const SILENT_WAIT: Duration = Duration::from_secs(1);
 
 /// The state directory, locked.
@@ -75,7 +75,7 @@ pub struct StateDir {
 
 /// The contents of a state directory, read without its lock.
 #[derive(Debug)]
-pub struct Peeked {
+pub struct StateView {
     /// The state without the deferred commands.
     pub state: State,
     /// Commands that were not applied yet, in order.
@@ -136,7 +136,7 @@ impl StateDir {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the lock to this process: programs started from now on do not inherit it. For callers whose
+    /// Keeps the lock to this process: programs that are started later do not inherit it. For callers whose
     /// child processes end together with them.
     pub fn keep_lock(&self) {
         let _ = self.held().as_ref().map(|lock| fcntl(lock, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)));
@@ -204,11 +204,11 @@ impl StateDir {
         lock(&root.join("lock")).is_err()
     }
 
-    /// Reads a consistent state without the lock, even while another hsched is at work.
+    /// Reads a consistent state without the lock, even while another hsched holds it.
     ///
     /// # Errors
     /// If a file cannot be used and the other files cannot replace it.
-    pub fn peek(root: &Path, rules: &Rules) -> Result<Peeked, StateError> {
+    pub fn peek(root: &Path, rules: &Rules) -> Result<StateView, StateError> {
         // This precedes the state: a command applied in the meantime appears twice rather than never.
         let there = DeferredCommands::read(root, &BTreeSet::new());
         let contents = DirectoryContents::read(root, rules)?;
@@ -218,7 +218,7 @@ impl StateDir {
         let lost = lost.collect();
         let Claim { taken, cluster, .. } = contents.recorded.map(|file| file.claim).unwrap_or_default();
         let commands = there.whole.into_iter().filter(|command| !taken.contains(&command.id)).collect();
-        Ok(Peeked { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
+        Ok(StateView { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
     }
 
     /// Reads the state and opens the journal. Damaged files and files of the previous version are rewritten.
@@ -288,13 +288,13 @@ impl StateDir {
 
     /// Removes a chain of pieces without any submission.
     pub fn remove_pieces(&self, id: &str) {
-        // As for a run, the caller's error is more informative.
+        // Errors are ignored, as for a run, because the caller's error is more informative.
         let _ = fs::remove_dir_all(pieces_folder(&self.root, id));
     }
 
     /// Removes a run without any submission, so that it is not mistaken for one.
     pub fn remove_run(&self, id: &str) {
-        // This may fail for the same reason as the write before it, and that error is more informative.
+        // This may fail for the same reason as the preceding write, whose error is more informative.
         let _ = fs::remove_dir_all(run_folder(&self.root, id));
     }
 }

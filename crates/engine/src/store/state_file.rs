@@ -37,7 +37,7 @@ pub(super) struct Claim {
     /// The applied deferred commands whose files may still exist.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) taken: BTreeSet<String>,
-    /// The number of saves of the measured speeds at the time; 0 if there were none.
+    /// The number of times that the measured speeds had been saved; 0 if never.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) speeds: u64,
 }
@@ -47,7 +47,7 @@ pub(super) struct Claim {
 pub(super) enum UnusableState {
     /// Another version wrote it.
     Foreign(String),
-    /// It is damaged or contains something else.
+    /// It is damaged or has other content.
     Wrong(String),
 }
 
@@ -72,7 +72,7 @@ impl StateFile {
     /// Reads a snapshot of this version or a previous one.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The fault of the text.
     pub(super) fn parse(text: &[u8]) -> Result<Self, UnusableState> {
         let file = match serde_json::from_slice::<Self>(text) {
             Ok(file) if file.schema == SCHEMA => file,

@@ -28,7 +28,7 @@ const KEYS: [&str; 2] = ["state", "change"];
 pub(super) struct StateDifference {
     #[serde(flatten)]
     claim: Claim,
-    /// How long ranks took on each node, if it has changed: it is long and only changes with epochs.
+    /// Times of ranks on each node, if they have changed: they are long and only change with epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     node_times: Option<NodeTimes>,
     /// The rest of the state with only its new or changed jobs.
@@ -58,7 +58,7 @@ impl StateRecord {
     pub(super) fn read(mut what: Map<String, Value>) -> Result<Option<Self>, String> {
         let Some(key) = KEYS.into_iter().find(|key| is_record(&what, key)) else { return Ok(None) };
         let Some(mut value) = what.remove(key) else { return Ok(None) };
-        // A change does not state which version wrote it.
+        // A change does not state the version that wrote it.
         if key == KEYS[1] {
             state_before::upgrade_jobs(&mut value);
         } else {

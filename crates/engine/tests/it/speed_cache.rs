@@ -1,4 +1,4 @@
-//! The cache of measured speeds: which samples change it, which do not, and merging.
+//! The cache of measured speeds: the effect of samples, and merging.
 
 use hsched_engine::store::SpeedFile;
 use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
@@ -75,7 +75,7 @@ fn a_stalled_file_system_teaches_nothing() {
         let lesson = cache.learn(&sample(batch, seconds), RULE);
         assert!(matches!(lesson, Lesson::Outlier { .. }), "{lesson:?}");
     }
-    // Nor does an outlier that recurs between steps of the usual length.
+    // An outlier that recurs between steps of the usual length does not change it either.
     for _ in 0..5 {
         cache.learn(&sample(64, 3.0), RULE);
         cache.learn(&sample(64, 0.3), RULE);
@@ -226,7 +226,7 @@ proptest! {
         prop_assert_eq!(&all, &merged(&[&early, c, b, a]));
         prop_assert_eq!(&all, &merged(&[&merged(&[a, b]), &merged(&[&early, c])]));
         prop_assert_eq!(&all, &merged(&[&all, &all, b]));
-        // No data is lost: every contributor's last record is present.
+        // No data are lost: the last record of every contributor is present.
         for (key, contributor, record) in caches.iter().flat_map(Cache::records) {
             prop_assert!(all.records().any(|other| other == (key.clone(), contributor, record)));
         }

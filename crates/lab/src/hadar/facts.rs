@@ -43,7 +43,7 @@ pub(super) fn facts(
         last.map(|ty| (problem.gpu_types[ty].to_string(), json!(prices.u_max[ty]))).collect();
     let facts = [
         ("round", json!(count(market.now / market.parameters.round.0 + 1e-9) + 1)),
-        // K: the rounds that all jobs need one after the other on their slowest GPUs.
+        // K: the number of rounds that all jobs need one after the other on their slowest GPUs.
         ("horizon_rounds", json!(count(prices.horizon))),
         ("eta", json!(prices.eta)),
         ("alpha", json!(prices.alpha())),
@@ -59,7 +59,7 @@ pub(super) fn facts(
     facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Returns the allocation of a job; without GPUs and terms if it waits.
+/// Returns the allocation of a job, without GPUs and terms if the job waits.
 fn bid(problem: &Problem, job: &HadarJob, gpus: Map<String, Value>, terms: Option<BidTerms>) -> Value {
     json!({
         "name": problem.jobs[job.number].name.as_str(),

@@ -112,7 +112,7 @@ pub(super) struct Guest<'a> {
     job: &'a HadarJob,
     /// Utility of each pace of the menu.
     worth: Vec<f64>,
-    /// The same for the GPUs that it holds, if it can continue on them.
+    /// The utility of the GPUs that the job holds, if it can continue on them.
     held: Option<f64>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Guest<'a> {
         Self { market, job, worth, held }
     }
 
-    /// Returns whether the job would gain by keeping its GPUs, given the GPUs that are taken.
+    /// Returns whether the job would gain from keeping its GPUs, given the GPUs that are taken.
     pub(super) fn may_keep(&self, taken: &[u32]) -> bool {
         self.held.is_some_and(|worth| self.is_free(taken) && worth > self.market.cost(taken, &self.job.held))
     }
@@ -175,8 +175,8 @@ impl<'a> Guest<'a> {
         (best.0 != NOWHERE).then_some((Some(best.0), best.1))
     }
 
-    /// Returns the same if payoffs may be equal in twelve digits: then it prefers fewer nodes, then the
-    /// slowest GPUs, then most GPUs in the earliest cell.
+    /// Returns the choice like [`Self::best`] if payoffs may be equal in twelve digits; among equal ones, it
+    /// prefers fewer nodes, then the slowest GPUs, then the most GPUs in the earliest cell.
     fn best_of_near(&self, menu: &Menu, listed: MenuRange, taken: &[u32]) -> Option<(MenuPlace, f64)> {
         let worth = |choice: u32| {
             let menu_choice = menu.choices[choice as usize];

@@ -6,7 +6,7 @@ use crate::hadar::menu::Menu;
 
 /// For each job of a taste, the maximum gain of this and all later jobs.
 pub(super) struct GainBounds {
-    /// Their indices in the queue, in order.
+    /// Indices of the jobs in the queue, in order.
     jobs: Vec<usize>,
     /// Number of processed jobs.
     turn: usize,

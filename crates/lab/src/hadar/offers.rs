@@ -92,8 +92,8 @@ impl OfferSearch {
             }
             self.offer(&guest, states, state, offers);
         }
-        // The current GPUs of a job are not part of any menu, so they may be relevant in sleeping states,
-        // too.
+        // The current GPUs of a job are not part of any menu, so they may also be relevant in sleeping
+        // states.
         let sleeping = if passes_over && !job.held.is_empty() { 0..before } else { 0..0 };
         for state in sleeping.filter(|&state| !self.is_awake[state as usize]).collect::<Vec<_>>() {
             let is_new = || states.find(state, &job.held).is_none();

@@ -91,7 +91,7 @@ impl States {
         self.slots[slot].unwrap_or_else(|| self.add(slot, hash, state, parts))
     }
 
-    /// Returns the same state if it exists.
+    /// Returns the state with some more GPUs taken, if it exists.
     pub(super) fn find(&self, state: u32, parts: &[(usize, u32)]) -> Option<u32> {
         self.slots[self.slot(self.hash(state, parts), |known| self.is_after(known, state, parts))]
     }

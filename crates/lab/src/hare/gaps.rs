@@ -14,7 +14,8 @@ impl Gaps {
         Self { busy: vec![Vec::new(); gpus] }
     }
 
-    /// Returns where a task ends first; among equal places the one whose gap begins last, then the first GPU.
+    /// Returns the place where a task ends first; among equal places, the one whose gap begins last, then the
+    /// first GPU.
     pub(super) fn soonest_done(&self, tasks: &Tasks, job: &TaskJob, from: f64) -> Option<Spot> {
         let mut best: Option<(f64, f64, Spot)> = None;
         for (gpu, device) in tasks.gpus.iter().enumerate() {

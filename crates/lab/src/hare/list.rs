@@ -1,4 +1,4 @@
-//! Assigns a GPU and a time to each task: in order, each where it starts or ends first.
+//! Assigns a GPU and a time to each task, in order: the place where it starts or ends first.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub enum Assign {
     /// To the GPU on which it ends first.
     #[default]
     Finish,
-    /// The same, also in gaps between earlier tasks.
+    /// To the GPU on which it ends first, including gaps between earlier tasks.
     Insert,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Spot {
 struct Shelves {
     /// Times as bits, whose order is the same because no time is negative.
     free: Vec<BTreeSet<(u64, usize)>>,
-    /// The same by GPU.
+    /// The times at which each GPU finishes its assigned tasks.
     since: Vec<u64>,
 }
 
@@ -127,7 +127,7 @@ impl Shelves {
         within.map(|(free, gpu)| (*gpu, f64::from_bits(*free))).min_by_key(|(gpu, _)| *gpu)
     }
 
-    /// Records that a GPU computes until then.
+    /// Records that a GPU computes until the given time.
     fn take(&mut self, gpu: usize, gpu_type: usize, until: f64) {
         let before = std::mem::replace(&mut self.since[gpu], until.to_bits());
         self.free[gpu_type].remove(&(before, gpu));

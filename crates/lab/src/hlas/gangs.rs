@@ -28,7 +28,7 @@ const VERSION: u32 = 1;
 /// The stored memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 struct GangMemory {
-    /// The nodes with their GPUs by label, from when the groups were formed.
+    /// The nodes with their GPUs by label at the time when the groups were formed.
     nodes: Vec<(String, Vec<(String, u32)>)>,
     /// GPUs by index in the order of nodes and types.
     groups: Groups,

@@ -146,8 +146,8 @@ impl GroupSearch<'_> {
             if u64::from(part[0]) * (groups as u64) < u64::from(left[0]) {
                 break;
             }
-            // The first group is the largest of the remaining ones, so with a smaller one the rest would
-            // contain larger ones.
+            // The first group is the largest of the remaining ones; if it were smaller, a later group would
+            // be larger.
             if limit.as_ref().is_none_or(|limit| part <= *limit) {
                 let rest: GroupGpus = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
                 self.chosen.push(part.clone());

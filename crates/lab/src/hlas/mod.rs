@@ -1,6 +1,6 @@
-//! `hlas`, `hlas-p`: the job with the least service comes first, counted in time of an average group
-//! whichever groups served it ("Heterogeneity-aware least attained service", IEEE TCC 2024). The number of
-//! remaining epochs is unknown; `hlas-p` predicts part of it.
+//! `hlas`, `hlas-p`: the job with the least service comes first, counted in time of an average group,
+//! regardless of the groups that served it ("Heterogeneity-aware least attained service", IEEE TCC 2024). The
+//! number of remaining epochs is unknown; `hlas-p` predicts part of it.
 
 mod entry;
 mod gangs;

@@ -50,9 +50,9 @@ struct TaskService {
     forgiven: u64,
     /// Assigned tasks of the current round.
     handed_out: u64,
-    /// When the gradients of these tasks have arrived.
+    /// Time at which the gradients of these tasks have arrived.
     synced: f64,
-    /// When it began to wait.
+    /// Time at which it began to wait.
     waits_since: f64,
 }
 

@@ -1,5 +1,5 @@
-//! REINFORCE: choices with higher returns than those of other runs of the same trace at the same time become
-//! more likely.
+//! REINFORCE: a choice becomes more likely if its return is higher than that of other runs of the same trace
+//! at the same time.
 
 use std::sync::Arc;
 

@@ -37,10 +37,10 @@ pub struct NetTraining {
 
 /// The results of a training.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trained {
+pub struct TrainingResult {
     /// The best network on the held-out traces.
     pub net: Net,
-    /// The scores there of the network that imitates MLF-H, and of the best one.
+    /// The scores on the held-out traces of the network that imitates MLF-H, and of the best one.
     pub imitated: ScheduleScore,
     pub best: ScheduleScore,
     /// The pass after which it was the best; 0 is the imitation.
@@ -66,14 +66,14 @@ pub fn train(
     held_out: &[Trace],
     training: &NetTraining,
     said: &mut dyn FnMut(u32, ScheduleScore),
-) -> Result<Trained, ReplayError> {
+) -> Result<TrainingResult, ReplayError> {
     let sizes = [&[FEATURES.len()], &HIDDEN[..], &[1]].concat();
     let mut net = Net::random(&sizes, training.seed);
     imitate(&mut net, traces, training)?;
     let on_held_out = |net: &Net| score(held_out, || Chooser::Likeliest(Arc::new(net.clone())));
     let imitated = on_held_out(&net)?;
     said(0, imitated);
-    let mut found = Trained { net: net.clone(), imitated, best: imitated, pass: 0 };
+    let mut found = TrainingResult { net: net.clone(), imitated, best: imitated, pass: 0 };
     let mut adam = Adam::new(&net, training.rate);
     for pass in 1..=training.passes {
         for (number, trace) in (0..).zip(traces) {

@@ -1,4 +1,4 @@
-//! Replays from which the network of `mlf-rl` learns.
+//! Replays of traces, from which the network of `mlf-rl` learns.
 
 use crate::find_over_time;
 use crate::learning::goal::{ScheduleScore, TraceResult};

@@ -125,7 +125,7 @@ impl Chooser {
             Self::Priority => of_priority,
             Self::Likeliest(net) => {
                 let parts = net.probabilities(candidates);
-                // The first of equal ones.
+                // Among equal candidates, the first.
                 (0..parts.len()).rev().max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(of_priority)
             }
             Self::Drawn(net, random) => {
@@ -142,7 +142,7 @@ impl Chooser {
 }
 
 impl MlfRl {
-    /// Returns the policy; records its choices if `keeps`.
+    /// Returns the policy; if `keeps` is set, it records its choices.
     pub(crate) fn new(chooser: Chooser, keeps: bool) -> Self {
         let choices = keeps.then(Vec::new);
         Self { state: SchedulingState::default(), parameters: MlfsParameters::default(), chooser, choices }

@@ -13,7 +13,7 @@ use hsched_plan::kit::{OrderKey, order};
 use hsched_plan::kit::{Rates, SchedulingState, fastest};
 use hsched_plan::{Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
-/// An upper bound on priorities; the rest up to it orders jobs as ranks do.
+/// An upper bound on priorities; jobs are ranked by the distance of their priority from it.
 const BASE: f64 = 1e7;
 
 pub(crate) const MLF_H: LabPolicy = LabPolicy::of_gangs(Entry {
@@ -35,8 +35,8 @@ struct MlfH {
 impl MlfH {
     /// Returns the position of a job in line: the highest priority first.
     ///
-    /// The passing of time adds equally to every waiting job. So the rank uses how much later a job arrived,
-    /// and only jobs with a deadline change their rank over time.
+    /// The passing of time adds equally to every waiting job. The rank therefore uses arrival times instead
+    /// of waiting times, and only jobs with a deadline change their rank over time.
     fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> OrderKey {
         let arrival = model.progress.arrival.0;
         let inputs = priority_inputs(model, rates, now, -arrival);

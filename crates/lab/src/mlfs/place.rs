@@ -21,12 +21,12 @@ pub struct GraphRound {
     pub overload: f64,
     /// Whether a task waits, or O exceeds its limit.
     pub busy: bool,
-    /// Of all present tasks.
+    /// The priority of each present task.
     pub priorities: BTreeMap<TaskName, Priority>,
-    /// Removed from their servers.
+    /// The tasks removed from their servers.
     pub migrated: Vec<TaskName>,
     pub placed: Vec<GraphPlacement>,
-    /// Without a place at the end of the round.
+    /// The tasks without a place at the end of the round.
     pub queued: Vec<TaskName>,
 }
 

@@ -66,7 +66,8 @@ impl<'a> Loads<'a> {
         std::array::from_fn(|resource| part(amounts[resource], has[resource]))
     }
 
-    /// Returns which resources of a server are overloaded; the GPU also if a single GPU is overloaded.
+    /// Returns which resources of a server are overloaded; GPUs count as overloaded even if only a single GPU
+    /// is.
     pub(super) fn over(&self, server: usize) -> [bool; RESOURCES] {
         let parts = self.parts(server);
         let mut over = std::array::from_fn(|resource| parts[resource] > self.limits[resource] + SLACK);

@@ -1,4 +1,4 @@
-//! When a job of a trace may end before its last epoch.
+//! The rules by which a job of a trace may end before its last epoch.
 
 use hsched_model::{GoalMode, Job, Stop, StopRule};
 use hsched_plan::curve::{CurvePoint, Goal, MetricKind};

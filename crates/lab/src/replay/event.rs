@@ -15,7 +15,7 @@ pub struct ReplayEvent {
     pub job: Option<usize>,
     /// The node, by index in the problem.
     pub node: Option<usize>,
-    /// The GPUs of the job from now on.
+    /// The GPUs of the job after the event.
     pub slots: Vec<Slot>,
     /// End of the restart, until which the job does not train.
     pub restart: Option<Seconds>,

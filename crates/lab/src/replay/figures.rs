@@ -54,7 +54,7 @@ pub struct TaskFacts {
 pub struct ReplayedJob {
     pub started: Option<Time>,
     pub completed: Option<Time>,
-    /// How often it changed its GPUs or got GPUs again.
+    /// Number of times that it changed its GPUs or got GPUs again.
     pub moves: u32,
     pub failures: u32,
     /// Completed epochs.
@@ -82,7 +82,7 @@ pub struct Figures {
     pub mean_wait: f64,
     /// Held GPU-seconds divided by available ones, from the first arrival to the last completion.
     pub utilisation: f64,
-    /// The same without restarts.
+    /// Held GPU-seconds without restarts, divided by available ones.
     pub goodput: f64,
     pub moves_per_job: f64,
     /// Fraction of the jobs with a deadline that met it; `None` if no job has one.

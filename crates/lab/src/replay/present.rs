@@ -16,13 +16,13 @@ pub(super) struct Present {
     pub failures: u32,
     /// The furthest progress at any of its starts.
     furthest: f64,
-    /// Number of consecutive starts from there.
+    /// Number of consecutive starts from that progress.
     in_vain: u32,
     pub why: String,
 }
 
-/// Number of consecutive starts without progress after which a job is given up, because it would repeat for
-/// ever.
+/// Number of consecutive starts without progress after which a job is abandoned, because it would restart
+/// forever.
 pub(super) const MOST_IN_VAIN: u32 = 1000;
 
 impl Present {

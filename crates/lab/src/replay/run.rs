@@ -42,8 +42,8 @@ const SAME: f64 = 1e-12;
 /// The minimum delay before a policy is called again without an event, in seconds.
 const LEAST_WAIT: f64 = 1e-6;
 
-/// How often a search may ask whether to continue: a time limit would give different results on different
-/// machines.
+/// Maximum number of times that a search may ask whether to continue. A time limit would give different
+/// results on different machines.
 const CALLS: u32 = 400;
 
 /// Maximum number of a policy's questions about the queue per decision.
@@ -52,7 +52,7 @@ const MOST_QUESTIONS: usize = 100;
 /// Decisions between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 256;
 
-/// Number of decisions without effect after which waiting jobs wait for ever if there are no other events.
+/// Number of decisions without effect after which waiting jobs wait forever if there are no other events.
 const PATIENCE: u32 = 3;
 
 /// A running replay.

@@ -29,9 +29,9 @@ pub struct TraceJob {
     pub model: JobModel,
     /// From the trace's start.
     pub arrival: Time,
-    /// Its restart cost, if its owner gave one.
+    /// Its restart cost, if the user set one.
     pub restart_cost: Option<Seconds>,
-    /// Whether its owner stated how it saves its progress.
+    /// Whether the user stated how it saves its progress.
     pub saves: bool,
     /// Maximum number of retries after a failure.
     pub retries: u32,
@@ -86,7 +86,7 @@ fn places_before(jobs: &[Job]) -> Result<Vec<Vec<usize>>, NoSuchState> {
 }
 
 impl Trace {
-    /// Returns the trace of the jobs of a problem, which hold no GPUs in it; `file` has them in the same
+    /// Returns the trace of the jobs of a problem in which they hold no GPUs; `file` has them in the same
     /// order.
     ///
     /// # Errors

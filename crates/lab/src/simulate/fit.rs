@@ -56,7 +56,7 @@ impl FitRequest {
     /// Returns free GPUs for the request on the first suitable nodes; `None` if it must wait.
     pub(super) fn fit(&self, free: &[FreeNode]) -> Option<Gpus> {
         let anywhere = || self.place(free, |part, node| part.mixed || !node.mixed);
-        // Taking the first suitable nodes may fail even though the planned nodes are free.
+        // The search of the first suitable nodes may fail even though the planned nodes are free.
         let as_planned = || self.place(free, |part, node| part.planned == node.name);
         if self.pinned { as_planned() } else { anywhere().or_else(as_planned) }
     }

@@ -14,11 +14,11 @@ pub enum Incident {
     NodeReturns { node: NodeName, when: IncidentTime },
 }
 
-/// When an incident happens.
+/// The time of an incident.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IncidentTime {
     At(Time),
-    /// As soon as a job has reported an epoch.
+    /// The moment at which a job reports an epoch.
     Reported {
         job: JobName,
         epoch: u64,

@@ -15,7 +15,7 @@ pub struct PlayOptions<'a> {
     pub objective: Objective,
     /// Seed of the policy's random choices.
     pub seed: u64,
-    /// Number of times that the searches of one turn may ask whether to stop before the answer is yes; it
+    /// Number of times that the searches of one turn may ask whether to stop, before the answer is yes. It
     /// replaces a time limit, because virtual time stands still during a search.
     pub patience: u64,
 }
@@ -24,7 +24,7 @@ pub struct PlayOptions<'a> {
 pub struct Play<'a> {
     pub world: SimulatedWorld,
     pub state: State,
-    /// Orders of the owners with their times, in descending order.
+    /// Commands of the users with their times, in descending order.
     orders: Vec<(Time, Event)>,
     options: PlayOptions<'a>,
     policy: Box<dyn Policy + 'a>,
@@ -45,7 +45,7 @@ impl<'a> Play<'a> {
         Self { world, state, orders, options, policy, turns: 0 }
     }
 
-    /// Records the orders that are due, and takes one turn of the engine.
+    /// Records the commands that are due, and takes one turn of the engine.
     pub fn turn(&mut self, tell: &mut dyn FnMut(Update<'_>)) {
         let now = self.world.now();
         while self.orders.last().is_some_and(|(at, _)| at.0 <= now.0) {
@@ -84,7 +84,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Returns whether every job has ended and no order remains.
+    /// Returns whether every job has ended and no command remains.
     pub fn is_over(&self) -> bool {
         self.orders.is_empty() && self.state.is_over()
     }

@@ -7,7 +7,7 @@ use hsched_model::{BitRate, Cluster, GpuType, NodeName, Seconds, Speed};
 /// A simulated site.
 #[derive(Clone, Debug)]
 pub struct SimulatedSite {
-    /// Its nodes; GPUs that are in use in it belong to other users for ever. CPUs and memory are unlimited.
+    /// Its nodes; GPUs in use belong to other users forever. CPUs and memory are unlimited.
     pub cluster: Cluster,
     /// Default rate between nodes.
     pub network: BitRate,

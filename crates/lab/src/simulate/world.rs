@@ -90,7 +90,7 @@ impl SimulatedWorld {
         cluster
     }
 
-    /// Returns how long a submission would wait if it was made now; `None` if it would wait for other jobs,
+    /// Returns how long a submission would wait if it were made now; `None` if it would wait for other jobs,
     /// whose ends are unknown.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
@@ -269,7 +269,8 @@ impl SimulatedWorld {
         self.look = Some(self.look.filter(|at| at.0 <= soon.0).unwrap_or(soon));
     }
 
-    /// Starts pending jobs in order; a job that does not fit keeps later jobs off the types that it requests.
+    /// Starts pending jobs in order; a job that does not fit blocks the GPU types that it requests for later
+    /// jobs.
     fn start_jobs(&mut self) {
         self.look = None;
         let mut wanted = BTreeSet::new();

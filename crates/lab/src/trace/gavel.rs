@@ -34,8 +34,8 @@ const USUAL_BATCH: u64 = 4;
 
 impl GavelSpeeds {
     /// Parses the table: Gavel's JSON (`{"v100": {"('ResNet-18 (batch size 16)', 1)": {"null": 32.4}}}`), or
-    /// CSV with the columns `job_type`, `scale_factor` and one for each GPU type. Of several values in a
-    /// column `table`, only lines with the first are used.
+    /// CSV with the columns `job_type`, `scale_factor` and one for each GPU type. If there is a column
+    /// `table` with several values, only lines with the first value are used.
     ///
     /// # Errors
     /// If it is neither.

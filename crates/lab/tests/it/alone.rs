@@ -23,7 +23,7 @@ fn with_gpus_of_its_own_a_job_that_moves_gets_those_it_was_stopped_for() {
     run(&mut problem, 0, &[T4]);
     let mut policy = alone("horizon");
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
-    // While it saves, a short job arrives, which would get the V100 first if that was not promised.
+    // While it saves, a short job arrives, which would get the V100 first if it were not promised.
     stop(&mut problem, 0);
     problem.jobs.push(job("b", 1));
     let plan = decide(policy.as_mut(), &problem);
@@ -53,7 +53,7 @@ fn with_gpus_of_its_own_who_makes_room_is_stopped_and_the_other_gets_the_room() 
         plan.changes.iter().any(|(job, decision)| *job == 0 && matches!(decision, Decision::Defer { .. })),
         "{plan:?}"
     );
-    // A shorter one arrives while the first saves: the decision stays in force.
+    // A shorter job arrives while the first one saves: the decision stays in force.
     stop(&mut problem, 0);
     let mut least = job("least", 1);
     least.progress.work_left /= 10.0;

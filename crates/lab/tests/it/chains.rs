@@ -1,5 +1,5 @@
-//! Jobs in pieces: while one piece runs, the next one waits in the queue; it takes over, and is neither lost nor
-//! duplicated wherever hsched dies.
+//! Jobs in pieces: while one piece runs, the next one waits in the queue; it takes over, and is neither lost
+//! nor duplicated at whichever write hsched dies.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,7 +113,7 @@ pub struct Story {
     pub keeps_limits: bool,
     /// The write at which the process dies, and whether it dies before that.
     pub dies: (u32, bool),
-    /// A request of its owner with its time.
+    /// A request of the user with its time.
     pub request: Option<(f64, Event)>,
 }
 
@@ -135,7 +135,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     }
     let mut site = sites::site(cluster.clone(), &real);
     if story.gpus > 1 {
-        // It holds its GPUs for a while when it has to make room.
+        // A submission keeps its GPUs for a while when it has to make room.
         site.saving = simulate::Saving::AfterEpoch;
     }
     let world = simulate::SimulatedWorld::new(site, story.incidents.clone(), Time(0.0));
@@ -200,7 +200,7 @@ fn the_next_piece_waits_while_one_runs_and_goes_on_where_it_ends() {
     let gaps: Vec<f64> = tracked.past.windows(2).map(gap).collect();
     assert!(gaps.iter().all(|gap| *gap <= 0.0), "{gaps:?}");
     assert_eq!(tracked.failures, 0);
-    // When the last one was queued, the remaining work was too long for one piece.
+    // When the last piece was queued, the remaining work was too long for one piece.
     let limit = |past: &hsched_engine::PastAttempt| past.attempt.limit.expect("a limit").0 / 60.0;
     assert_eq!(tracked.past.iter().map(limit).collect::<Vec<f64>>(), [20.0, 20.0, 20.0, 15.0]);
 }
@@ -218,7 +218,7 @@ fn a_next_piece_that_starts_early_takes_over_and_two_never_train() {
     assert_eq!(*outcome(&tracked), Outcome::Completed);
     assert_eq!((seer.alive, tracked.epochs_done, tracked.failures), (2, 10, 0));
     assert!(seer.overlapped, "the next one holds its GPUs while the other saves");
-    // Each runs for half of its limit before the next one takes over.
+    // Each piece runs for half of its limit before the next one takes over.
     assert!((5..=7).contains(&seer.submitted.len()), "{:?}", seer.submitted);
 }
 
@@ -244,7 +244,7 @@ fn a_job_that_is_done_early_takes_its_next_piece_out_of_the_queue() {
     let (seer, tracked, _) = play(&Story { gpus: 1, is_faster: true, ..Story::default() });
     assert_eq!((outcome(&tracked), tracked.epochs_done), (&Outcome::Completed, 1));
     assert_eq!((seer.submitted.len(), seer.alive), (2, 2));
-    // If it starts before it is cancelled, it ends by itself.
+    // If the piece starts before it is cancelled, it ends by itself.
     let mut ends = seer.ended.values();
     assert_eq!(ends.next(), Some(&End::Completed));
     assert!(matches!(ends.next(), Some(End::Cancelled | End::Yielded)), "{:?}", seer.ended);
@@ -265,8 +265,8 @@ fn a_job_that_is_cancelled_or_fails_takes_its_next_piece_with_it() {
         epoch,
         end: End::Failed { exit: 1, signal: 0 },
     };
-    // The first one fails in its third epoch while the second is pending; the next submission then fails,
-    // too.
+    // The first one fails in its third epoch while the second is pending; the next submission then also
+    // fails.
     let incidents = vec![fails(1, 3), fails(3, 3)];
     let (seer, tracked, _) = play(&Story { gpus: 1, incidents, ..Story::default() });
     let Outcome::Failed { .. } = outcome(&tracked) else { panic!("{:?}", tracked.phase) };

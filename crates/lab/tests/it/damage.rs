@@ -76,7 +76,7 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Number of bits at the beginning and at the end of a file that are all flipped.
 const ENDS: usize = 800;
 
-/// The distance between the others, coprime to the bits of a byte.
+/// Distance between the other flipped bits, coprime to the bits of a byte.
 const STRIDE: usize = 13;
 
 /// Calls `check` with each of some bits flipped, and then restores the file.
@@ -102,7 +102,7 @@ fn a_flipped_bit_of_the_snapshot_costs_nothing_and_is_told() {
         let (state, troubles) = peek(root).expect("recovers");
         assert_eq!((&state, troubles.len()), (&before, 1), "bit {bit}: {troubles:?}");
     });
-    // Without the snapshot, its copy is used; if that is damaged, too, the journal.
+    // Without the snapshot, its copy is used; if that is also damaged, the journal.
     fs::remove_file(root.join("state.json")).expect("a file");
     flip(&root.join("state.json.old"), |bit| {
         let (state, troubles) = peek(root).expect("recovers");
@@ -309,7 +309,7 @@ fn what_cannot_be_kept_is_not_read_as_kept() {
     let directory = StateDir::open(root).expect("opens");
     let (mut state, mut ledger) = directory.ledger(&rules(), Time(4.0)).expect("reads");
     let before = peek(root).expect("reads").0;
-    // A folder in the way also stops root.
+    // A folder in place of a file also stops root.
     fs::remove_file(root.join("state.json.old")).expect("a file");
     fs::create_dir(root.join("state.json.old")).expect("a folder");
     state.jobs.push(meant("job-2"));

@@ -1,5 +1,5 @@
-//! Several files of the state directory damaged at once: either the newest state is found, or hsched refuses
-//! to continue.
+//! Several files of the state directory damaged at once: hsched either finds the newest state or refuses to
+//! continue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -93,7 +93,7 @@ enum Damage {
     Empty,
     /// Truncated after this many ninths.
     Cut(usize),
-    /// One bit flipped after this many ninths.
+    /// One bit is flipped after this many ninths of the file.
     Flipped(usize),
     /// The version from the middle or from shortly before the end.
     Middle,
@@ -279,7 +279,7 @@ fn what_was_restored_is_what_goes_on() {
                 let (state, troubles) = peek(root).expect("reads");
                 let jobs = |state: &State| state.jobs.clone();
                 assert_eq!((jobs(&state), troubles), (jobs(&held.state), Vec::new()), "{name}");
-                // It is as complete as any other: the newest snapshot may be lost.
+                // The state is as complete as any other: the newest snapshot may be lost.
                 let (_, ledger) = directory.ledger(&rules(), Time(9e3)).expect("opens");
                 assert_eq!(ledger.repaired(), [] as [String; 0]);
                 drop(ledger);

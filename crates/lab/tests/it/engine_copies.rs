@@ -111,7 +111,7 @@ fn the_first_copy_to_complete_ends_the_job_once_the_others_are_gone() {
         request: StopProgress::Meant,
     };
     assert_eq!(left.iter().map(|submission| submission.stage).collect::<Vec<_>>(), [done]);
-    // The others are cancelled whatever the policy decides.
+    // The other copies are cancelled regardless of the policy's decision.
     let then = take(state, &[(0, 1), (1, 1)]);
     assert_eq!(words(&then.actions), ["cancel a"]);
     let mut state = then.state;
@@ -149,7 +149,7 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
     see(50.0, vec![]);
     let completed = Phase::Ended { at: Time(50.0), outcome: Outcome::Completed };
     assert_eq!(see(110.0, vec![]).jobs[0].phase, completed);
-    // Slurm reported it late.
+    // Slurm reported the end late.
     let late = |run: &str| Sighting {
         of: SubmissionKey { copy: 1, ..SubmissionKey::new(name("a"), run) },
         ..sighting(9, QueueState::Pending)
@@ -191,7 +191,7 @@ fn what_loses_a_race_leaves_no_trace_and_the_winner_decides() {
 fn a_winner_that_dies_takes_the_others_along_and_the_job_is_tried_again_once() {
     let mut state = race();
     ends(&mut state, 0, End::Failed { exit: 9, signal: 0 });
-    // A pending submission would leave as soon as it starts.
+    // A pending submission would end as soon as it starts.
     let then = take(state, &[(0, 1)]);
     assert_eq!(words(&then.actions), ["cancel a"]);
     let Action::Cancel { why, .. } = &then.actions[0] else { panic!() };

@@ -126,7 +126,7 @@ fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
         words(&take(jobs, 1.0, &cluster, &limited).actions),
         ["submit b on 1 v100, submit c on 1 v100"]
     );
-    // Free GPUs come first.
+    // Free GPUs are used first.
     let free = hsched_fixtures::engine_states::cluster(&[
         ("v1", "v100", 4, 4, "alloc"),
         ("v2", "v100", 4, 3, "mixed"),
@@ -153,7 +153,7 @@ fn a_running_job_moves_where_that_pays() {
     check(slow(10, 9), auto, &["stop a"]);
     // Its speed at its current place is unknown.
     check(slow(10, 0), auto, &[]);
-    // The last epoch is nearly complete, so a move would lose more than it gains.
+    // The last epoch is almost complete, so a move would lose more than it gains.
     let late = |begun: f64| JobState { epoch_at: Some(Time(begun)), ..slow(10, 9) };
     let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
@@ -228,7 +228,7 @@ fn what_can_never_start_is_taken_back() {
     );
     let mut then = take(state(vec![pending]), 60.0, &up, &how(Moves::Never));
     assert_eq!(words(&then.actions), ["cancel a"]);
-    // The intent is recorded: whatever the result of the request, this end is not final.
+    // The intent is recorded: regardless of the result of the request, this end is not final.
     assert!(matches!(
         then.state.jobs[0].phase.submissions()[0].stage,
         Stage::Stopping { then: AfterStop::GoOn, request: StopProgress::Meant, .. }
@@ -251,7 +251,7 @@ fn who_waits_long_in_the_queue_takes_what_is_free() {
         let done = take(state(vec![pending]), at, &nodes(used), &how(Moves::Never));
         assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
     };
-    // The planned epoch time is 10 s; it is the same on 2 T4 with 50 samples/s, and 50 s on slower ones.
+    // The planned epoch time is 10 s; it is the same on 2 T4 with 50 samples/s, and 50 s on slower T4.
     check(600.0, 2, "50", &["cancel a"]);
     check(599.0, 2, "50", &[]);
     check(600.0, 2, "10", &[]);

@@ -1,5 +1,5 @@
-//! The meaning of stops and time limits on tiny states: which cost a retry, which limit comes next, and which
-//! ends are accepted.
+//! The meaning of stops and time limits on tiny states: the ends that cost a retry, the next time limit, and
+//! the ends that are accepted.
 
 use hsched_engine::{
     AfterStop, BackendKind, End, JobState, News, PastAttempt, Rules, Stage, StopProgress, SubmissionRecord,
@@ -128,7 +128,7 @@ fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last
         assert_eq!(asked(request, AfterStop::Cancel, 0), ("cancelled", End::Cut));
         assert_eq!(asked(request, AfterStop::GoOn, 10), ("completed", End::Completed));
     }
-    // Its script knows whether the commands had returned before.
+    // The script of the job knows whether the commands had returned before.
     let local = asked_under(BackendKind::Devices, StopProgress::Asked, AfterStop::GoOn, 0);
     assert_eq!(local, ("completed", End::Completed));
     // Slurm has not received the request yet.

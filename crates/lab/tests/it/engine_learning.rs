@@ -1,4 +1,4 @@
-//! What the engine learns from an epoch: seconds per step by GPU type and batch.
+//! The samples that the engine learns from an epoch: seconds per step by GPU type and batch.
 
 use hsched_engine::{
     Action, End, EpochReport, Event, JobState, News, PastAttempt, RankReport, SubmissionRecord, apply,
@@ -77,7 +77,7 @@ fn a_bare_epoch_teaches_by_its_length() {
         |done| SubmissionRecord { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
     // 12 s, of which the exchange takes 2 s: ten steps of 1 s with 50 samples each.
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [sample("v100", 50, 1.0)]);
-    // The same in three micro-batches.
+    // The same batch in three micro-batches.
     let small = job(", max_batch: {v100: 20}");
     assert_eq!(learnt(small, talking(0), 0, bare_epoch(1, Some(32.0))), [sample("v100", 17, 1.0)]);
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, None)), []);
@@ -113,7 +113,7 @@ fn a_silent_job_teaches_by_its_length_once_it_is_over() {
     let whole = || attempt("r", "v1", "v100", 2, 0);
     // Ten epochs of ten steps in 1000 s.
     assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [sample("v100", 50, 10.0)]);
-    // In a short run, the start may take too large a part.
+    // In a short run, the startup may take too large a part.
     assert_eq!(learnt(job(), whole(), 0, ended_at(599.0, End::Completed)), []);
     assert_eq!(learnt(job(), whole(), 0, ended(End::TimedOut)), []);
     assert_eq!(learnt(job(), whole(), 1, ended(End::Completed)), []);

@@ -1,4 +1,4 @@
-//! The engine's rules on tiny states: the effect of events on jobs, and what is learnt from them.
+//! The engine's rules on tiny states: the effect of events on jobs, and the speeds learnt from them.
 
 use hsched_engine::{
     Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, Outcome, PastAttempt, Phase,
@@ -62,7 +62,7 @@ fn a_completed_or_cancelled_job_is_over() {
     assert!(matches!(after(End::Completed, 10, 0).phase, Phase::Ended { outcome: Outcome::Completed, .. }));
     assert!(matches!(after(End::NodeFailed, 10, 0).phase, Phase::Ended { outcome: Outcome::Completed, .. }));
     assert!(matches!(after(End::Cancelled, 5, 0).phase, Phase::Ended { outcome: Outcome::Cancelled, .. }));
-    // A program without reports is trusted when it says that it is done.
+    // A program without reports is trusted if it states that it is done.
     let silent = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 0);
     let mut state = state(vec![silent]);
     let news = News::Ended { end: End::Completed, at: Time(1.0) };
@@ -101,7 +101,7 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
     let check = |before, job, restart, said: &str, done| {
         let (clause, after) = begun_again(before, job, restart);
         assert_eq!((clause.as_str(), after.epochs_done), (said, done));
-        // Its retries count from now, and its history remains.
+        // Its retries count from this addition, and its history remains.
         assert_eq!((after.failures, after.fruitless, after.past.len(), not_before(&after)), (0, 0, 1, None));
     };
     let on = "; resumes after epoch 4 of 10";
@@ -221,7 +221,7 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
     };
     check(10.0, &[], 60.0);
     check(10.0, &[50.0, 100.0, 200.0], 260.0);
-    // Once there was an epoch, longer epochs extend the waiting time.
+    // Once an epoch has been reported, longer epochs extend the waiting time.
     check(100.0, &[], 60.0);
     check(100.0, &[50.0, 150.0, 300.0], 500.0);
 }
@@ -255,9 +255,9 @@ fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
     // If the last report came before the loss, the submission is gone.
     assert_eq!(ends(&[], &End::NodeFailed), Some(1010.0));
     assert_eq!(ends(&[900.0, 1000.0], &End::NodeFailed), Some(1010.0));
-    // It is silent for two epochs.
+    // The submission is silent for two epochs.
     assert_eq!(ends(&[900.0, 1005.0, 1105.0], &End::NodeFailed), Some(1310.0));
-    // Its processes end at the latest when the next submission begins.
+    // The processes of the submission end at the latest when the next submission begins.
     let for_ever: Vec<f64> = (1..30).map(|epoch| 905.0 + 100.0 * f64::from(epoch)).collect();
     assert_eq!(ends(&for_ever, &End::NodeFailed), Some(1600.0));
     assert_eq!(ends(&for_ever, &End::Saved), Some(1010.0));
@@ -322,7 +322,7 @@ fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
     };
     let news = News::Ended { end: End::Failed { exit: 233, signal: 0 }, at: Time(10.0) };
     let failed = heard("a", "r", news);
-    // In either order of events.
+    // The order of the two events does not matter.
     for events in [[&down, &failed], [&failed, &down]] {
         let mut state = state(vec![on_node()]);
         for event in events {

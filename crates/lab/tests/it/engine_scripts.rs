@@ -70,7 +70,7 @@ fn a_submission_without_an_answer_is_looked_for_and_found_later() {
         state.scripts[0].end.as_ref().map(|end| end.outcome.clone()),
         Some(Outcome::Failed { reason })
     );
-    // Slurm lists it after all.
+    // Slurm lists the job after all.
     assert_eq!(see(&mut state, 200.0, QueueState::Pending), "pending");
     assert_eq!(state.scripts[0].submission.job_id, Some(JobId(7)));
 }

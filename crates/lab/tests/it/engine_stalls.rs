@@ -54,7 +54,7 @@ fn a_stall_is_news_when_it_begins_and_when_it_ends() {
     assert_eq!(seen(&state, 730.0, Some(stall(StallKind::NoStep, 730.0))).len(), 1);
     assert_eq!(seen(&state, 760.0, None), [None]);
     apply(&mut state, Time(760.0), &heard("a", "r", News::Stalled(None)), &rules());
-    // A pause of the same length is harmless from now on.
+    // A later pause of the same length is harmless.
     assert_eq!(state.jobs[0].pause, Some(Seconds(660.0)));
 }
 

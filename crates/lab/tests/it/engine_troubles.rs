@@ -52,7 +52,7 @@ fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back(
     let auto = how(Moves::Auto { margin: 0.5 });
     let first = take(state(vec![slow()]), 1.0, &cluster, &auto);
     assert_eq!(words(&first.actions), ["stop a"]);
-    // Killed before the answer: the next turn asks again.
+    // hsched is killed before the answer, so the next turn repeats the request.
     assert_eq!(words(&take(first.state.clone(), 2.0, &cluster, &auto).actions), ["stop a"]);
     let hear = |answer| {
         let mut state = first.state.clone();
@@ -164,7 +164,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     let mut then = take(state(vec![new_job("")]), 1.0, &cluster, &how).state;
     let attempt = then.jobs[0].phase.attempt().expect("an attempt");
     assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
-    // It fails there before its first epoch: the type is given up with a message.
+    // The job fails there before its first epoch, so the type is excluded with a message.
     let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
     let event = heard("a", "next", failed);
     apply(&mut then, Time(5.0), &event, &how.rules);
@@ -174,7 +174,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
          2 of 3 retries left"
     );
     assert_eq!(words(&take(then.clone(), 60.0, &cluster, &how).actions), ["submit a on 1 v100"]);
-    // Its owner adds it again: the type may be tried again.
+    // The user adds the job again, so the type may be tried again.
     let added = Event::Added { job: Box::new(Job::clone(&then.jobs[0].job)), restart: false };
     apply(&mut then, Time(61.0), &added, &how.rules);
     assert_eq!(words(&take(then, 62.0, &cluster, &how).actions), ["submit a on 4 p100 + 1 v100"]);

@@ -239,7 +239,7 @@ proptest! {
             prop_assert!((again - value).abs() <= 1e-9 * value.abs().max(1.0));
         }
         prop_assert!(mean_jct(&problem, "horizon", 0.0).is_some(), "all can run");
-        // Equal shares are valid on some GPUs on which balanced ones, the basis of the bound, would leave a
+        // Equal shares are valid on some GPUs on which balanced shares, the basis of the bound, would leave a
         // rank without work.
         let equal = ["exhaustive", "optimus", "hadar"];
         for policy in registry().names_over_time().into_iter().filter(|name| !equal.contains(name)) {
@@ -300,7 +300,7 @@ proptest! {
         let mut policy = Horizon::new(parameters);
         let mut now = problem;
         now.jobs.iter_mut().for_each(|job| job.progress.restart_cost = Seconds(seconds.into()));
-        // Half of the jobs arrive first; they run when the others arrive.
+        // Half of the jobs arrive first, and run when the others arrive.
         for job in now.jobs.iter_mut().skip(2) {
             job.progress.waits = hsched_plan::Eligibility::Later;
         }

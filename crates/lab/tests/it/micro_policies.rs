@@ -66,14 +66,14 @@ fn ended(tracked: &JobState) -> (f64, u64) {
     }
 }
 
-/// The job on the only GPU.
+/// Returns the decision that places the job on the only GPU.
 fn place(problem: &Problem, job: usize) -> Decision {
     let slot = Slot { node: 0, gpu_type: 0, count: 1 };
     let placement = Placement::new(problem, job, &[slot], Sharing::Balanced).expect("a legal one");
     Decision::Place { placements: vec![placement], queued: false, why: "its turn".to_owned() }
 }
 
-/// The chosen job on the GPU, and all others off it.
+/// Returns the plan with the chosen job on the GPU and without it for all others.
 fn only(problem: &Problem, chosen: usize) -> Vec<(usize, Decision)> {
     let defer = || Decision::Defer { why: "not its turn".to_owned() };
     let decide = |job: usize| if job == chosen { place(problem, job) } else { defer() };
@@ -104,7 +104,7 @@ fn a_policy_that_says_nothing_leaves_jobs_where_they_are() {
     assert!(done.is_empty(), "{done:?}");
 }
 
-/// Gives the GPU to the job with the least remaining work, whichever job had it before.
+/// Gives the GPU to the job with the least remaining work, regardless of which job had it before.
 struct ShortestFirst;
 
 impl Policy for ShortestFirst {

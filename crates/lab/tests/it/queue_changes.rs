@@ -33,7 +33,7 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
     let submission = &done.jobs[0].phase.submissions()[0].attempt;
     assert_eq!((submission.gpus.to_string().as_str(), submission.amendment.is_none()), ("2 v100", true));
     assert_eq!(submission.tables, [kind(1, "v100"), kind(4, "v100")]);
-    // A site that refuses it is not asked again.
+    // A site that refuses the change is not asked again.
     let refused = hear(&again.state, Answer::NotAmended { message: "no".into() });
     assert_eq!(words(&take(&refused, 62.0, &full(), 20.0, &wait).actions), [""; 0]);
 }
@@ -86,7 +86,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
     let submission = &done.jobs[0].phase.submissions()[0].attempt;
     assert_eq!(submission.queue_choice.as_ref().and_then(|choice| choice.partition.as_deref()), Some("day"));
-    // From there, it may move again.
+    // From there, the request may move again.
     assert!(submission.tables.contains(&kind(4, "v100")));
 }
 
@@ -160,9 +160,9 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         planner.start_estimates = Some(vec![start_estimates]);
         words(&step(before.clone(), Time(1.0), &[], &cluster, &rules, &mut planner).actions)
     };
-    // It is already pending for two V100.
+    // The job is already pending for two V100.
     assert_eq!(changed(&before), [""; 0]);
-    // In another partition, these are a different request.
+    // In another partition, these GPUs are a different request.
     Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
     let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
     let queue_choice =

@@ -57,7 +57,7 @@ impl World for Seer {
         self.world.amend(of, job_id, to)
     }
 
-    /// At first, four V100 are best; then two of them; later, the T4 are free.
+    /// At first, four V100 are best; then, two V100; later, the T4 are free.
     fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
         let now = self.world.now().0;
         let wait = |kind: &GpuRequest| match (kind.gpu_type == gpu("t4"), kind.per_node) {
@@ -105,7 +105,7 @@ fn play(dies_at: u32, before: bool) -> u32 {
         }
         state = disk.state;
         if turn == 1 {
-            // The other one runs.
+            // The other submission runs.
             state.jobs.push(JobState::new(jobs[1].clone(), Time(0.0)));
             left.set(dies_at);
         }
@@ -128,8 +128,8 @@ fn play(dies_at: u32, before: bool) -> u32 {
         names == ["a", "a.c1", "other"] || names == ["a", "other"],
         "killed at write {dies_at}: {names:?}"
     );
-    // Repeating the same change is harmless; if the process is late, the T4 are free before it changes
-    // anything.
+    // Repeating the same change is harmless. If the process is late, the T4 are free before it changes the
+    // request.
     assert!(seer.changed <= 2, "killed at write {dies_at}: {} changes", seer.changed);
     let is_whole = (names.len(), seer.changed) == (3, 1);
     assert!(

@@ -1,5 +1,5 @@
-//! `watch --queue` by the engine alone: its requests to Slurm for waiting jobs; a death in between neither
-//! loses nor repeats any.
+//! `watch --queue` by the engine alone: its requests to Slurm for waiting jobs; if it is killed in between,
+//! no request is lost or repeated.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub fn pending() -> JobState {
     JobState { phase, ..JobState::new(ten_hours(), Time(0.0)) }
 }
 
-/// The queue of a cluster without pending jobs; a node that names no partition is in all.
+/// The queue of a cluster without pending jobs; a node that names no partition is in all partitions.
 fn snapshot(cluster: &Cluster) -> Snapshot {
     let all = || cluster.partitions.iter().map(|partition| partition.name.clone()).collect();
     let node = |node: &Node| QueueNode {
@@ -153,7 +153,7 @@ pub fn answer(
     };
     JobStartEstimates {
         job: inquiry.job,
-        // A request that was queued beside the first starts now.
+        // A request that was queued beside the first one starts now.
         stays: (0..)
             .zip(inquiry.pending())
             .map(|(n, id)| id.and(hours(if n == 0 { stays } else { 0.0 })))
@@ -187,7 +187,7 @@ pub fn take(
 #[test]
 fn a_job_begins_with_the_request_that_is_done_first() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
-    // Four V100 start in twenty hours, two in one, one at once; a T4 takes twice as long.
+    // Four V100 start in twenty hours, two in one hour, and one at once; the job takes twice as long on a T4.
     let wait = |kind: &GpuRequest| {
         (
             if kind.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][kind.per_node as usize - 1] },
@@ -254,7 +254,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     };
     let long = Partition { name: "long".into(), ..within(30.0) };
     assert_eq!(both(vec![within(2.0), long]), ("submit a on 4 t4".to_owned(), "long".to_owned()));
-    // It was observed to continue after the epochs of an earlier run.
+    // The job was observed to continue after the epochs of an earlier run.
     let mut seen = job();
     let attempt = attempt("r", "v1", "v100", 4, 2);
     let end = hsched_engine::End::TimedOut;
@@ -270,7 +270,7 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
     let rules = rules();
     let after = step(state(vec![pending()]), Time(1.0), &[], &full(), &rules, &mut planner);
     assert_eq!(words(&after.actions), [""; 0]);
-    // It is evaluated again after ten minutes.
+    // The request is evaluated again after ten minutes.
     assert_eq!(after.state.wake, Some(Time(601.0)));
 }
 

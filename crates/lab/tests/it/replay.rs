@@ -76,7 +76,7 @@ fn four_equal_jobs_on_four_gpus() {
     }
 }
 
-/// `simulate --sweep seed=…` notes it.
+/// `simulate --sweep seed=…` notes this.
 #[test]
 fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
     let jobs = [("a", 300, 1), ("b", 1200, 3), ("c", 700, 2), ("d", 500, 4), ("e", 900, 2)];
@@ -101,7 +101,7 @@ fn a_short_and_a_long_job_on_a_fast_and_a_slow_gpu() {
 
 #[test]
 fn kinds_of_fifo_take_the_type_with_most_free_gpus_the_fastest_or_the_last_by_name() {
-    // Half as fast on a K80, a quarter on a P100.
+    // The job is half as fast on a K80 and a quarter as fast on a P100.
     let jobs = vec![(0.0, seconds("a", 1000, &[50.0, 25.0, 100.0], 1))];
     let nodes: &[&[u32]] = &[&[2, 0, 0], &[0, 1, 0], &[0, 0, 1]];
     let types = problems::problem(&["k80", "p100", "t4"], nodes, Vec::new());
@@ -123,7 +123,7 @@ fn a_restart_costs_its_time_and_a_first_start_none() {
     assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [2, 0]);
     let figures = Figures::of(&trace, &record).expect("figures");
     assert_near(&[figures.mean_jct, figures.mean_wait, figures.makespan], &[845.0, 0.0, 1290.0]);
-    // 60 s on one GPU, 60 s on two.
+    // The job takes 60 s on one GPU and 60 s on two.
     assert_near(&[record.held, record.restarting], &[300.0 * 2.0 + 400.0 * 2.0 + 590.0 * 2.0, 180.0]);
     let there = 2.0 * 1290.0;
     assert_near(&[figures.utilisation, figures.goodput], &[2580.0 / there, 2400.0 / there]);
@@ -149,7 +149,7 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
         (1200.0, EventKind::Completed),
     ];
     assert_eq!(kinds, expected);
-    // A job that fails all the time says so.
+    // A job that fails repeatedly ends with a reason.
     let often = Incidents { job_failures: Some(Seconds(1.0)), ..Incidents::default() };
     let (record, _) = play(&trace, &Options { incidents: often, ..no_restart() }, "fifo").expect("a replay");
     assert_eq!(record.jobs[0].why.as_deref(), Some("failures: 4; `retries` is 3"));
@@ -199,7 +199,7 @@ fn rounds_hold_decisions_back() {
 
 #[test]
 fn las_takes_turns_by_the_gpu_time_that_jobs_had() {
-    // One GPU: the first job has its GPU hour, then the second, then the first continues.
+    // On one GPU, the first job has its GPU hour, then the second one, and then the first one continues.
     let jobs = vec![(0.0, seconds("a", 7200, &[100.0], 1)), (100.0, seconds("b", 7200, &[100.0], 1))];
     let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
     assert_near(&completions(&trace, &no_restart(), "las"), &[10_800.0, 14_400.0]);
@@ -218,7 +218,7 @@ fn loads_are_what_they_are_scaled_to() {
     let job = |name: &str| seconds(name, 1000, &[50.0, 100.0], 1);
     let jobs = vec![(0.0, job("a")), (100.0, job("b")), (500.0, job("c"))];
     let trace = trace(problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], Vec::new()), jobs);
-    // Three jobs of 1000 s on one and a half V100, in 500 s.
+    // Three jobs of 1000 s on the equivalent of one and a half V100 arrive within 500 s.
     assert_near(&[trace.load().expect("a load")], &[3000.0 / (1.5 * 500.0)]);
     let scaled = trace.with_load(0.8).expect("a load");
     assert_near(&[scaled.load().expect("a load"), scaled.jobs[1].arrival.0], &[0.8, 500.0]);
@@ -290,7 +290,8 @@ struct Seen {
     done: f64,
 }
 
-/// Checks a replay by its events: no GPU is used twice, none of a node that is down, and all work is done.
+/// Checks a replay by its events: no GPU is used twice, no GPU of a node that is down is used, and all work
+/// is done.
 fn check(
     trace: &Trace,
     options: &Options,

@@ -22,7 +22,7 @@ fn any_job() -> impl Strategy<Value = JobModel> {
             let rate = f64::from(rate);
             JobModel {
                 global_batch: 24,
-                // The available GPUs are enough for its minimum.
+                // The available GPUs suffice for the minimum of the job.
                 min_gpus: if sizes.is_some() { 1 } else { least },
                 asks: if sizes.is_some() { 1 } else { least },
                 max_gpus: least + more,

@@ -127,10 +127,11 @@ fn a_move_pays_for_its_wait_in_the_queue_and_for_the_epoch_under_way() {
     let with = |problem: &Problem, wait: f64| {
         decide(horizon().as_mut(), &Problem { forecasts: vec![forecast(0, wait)], ..problem.clone() })
     };
-    // It stays for another hour.
+    // The job stays for another hour.
     assert_eq!(given(&with(&problem, 1000.0)).len(), 1);
     assert!(given(&with(&problem, 3600.0)).is_empty());
-    // An epoch takes 400 s; near its end, losing it costs too much, but waiting for its end does not.
+    // An epoch takes 400 s. Near its end, a move that loses the epoch costs too much, but a move after its
+    // end does not.
     let progress = &mut problem.jobs[0].progress;
     (progress.work_left, progress.epochs_left) = (2.0, 2);
     assert_eq!(given(&with(&problem, 0.0)).len(), 1);
@@ -186,7 +187,7 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::from([(0, vec![T4])]));
 }
 
-/// The third example of the design: an arriving short job would preempt the long one if that was allowed.
+/// The third example of the design: an arriving short job would preempt the long one if that were allowed.
 #[test]
 fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
     let linear = |work: u64, most: u32| {

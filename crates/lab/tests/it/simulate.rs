@@ -74,7 +74,7 @@ impl Submitter {
         Self { world: SimulatedWorld::new(site, incidents, FIRST), cluster, state: State::default() }
     }
 
-    /// Submits a job, planned as if it was alone; returns its job id and its placement.
+    /// Submits a job, planned as if it were alone; returns its job id and its placement.
     fn submit(&mut self, run: &str, job: &Job, epochs_done: u64) -> (JobId, Placement) {
         let rest = Job { epochs: job.epochs - epochs_done, ..job.clone() };
         let run = planned(run, &self.cluster, &[rest], epochs_done);
@@ -83,7 +83,7 @@ impl Submitter {
         apply(&mut self.state, FIRST, &Event::Added { job: Box::new(job.clone()), restart: false }, &rules);
         let tracked = self.state.find_mut(&job.name).expect("just added");
         tracked.epochs_done = epochs_done;
-        // It is observed alone, regardless of earlier submissions.
+        // The submission is observed alone, regardless of earlier submissions.
         tracked.phase = Phase::Submitted(Vec::new());
         tracked.intend(run.attempt(&intent, FIRST));
         match self.world.submit(&run, &intent) {
@@ -124,7 +124,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6
 }
 
-/// 1000 samples in 10 steps of 100.
+/// An epoch has 1000 samples in 10 steps of 100.
 fn two_v100() -> Job {
     let text = "  - {name: a, samples_per_epoch: 1000, epochs: 3, global_batch: 100, model_size: 10MB, \
                 throughput: {v100: 100}, max_gpus: 2, command: train}";
@@ -201,7 +201,7 @@ fn the_queue_keeps_its_order_and_fills_up_with_what_it_does_not_delay() {
         names.map(|name| submitter.queue_state(name))
     };
     assert_eq!(states(0.5), ["running", "pending", "pending", "running"]);
-    // `a` is done after 1 s, `all` half a second later, `late` another second later.
+    // `a` completes after 1 s, `all` half a second later, and `late` another second later.
     assert_eq!(states(0.75), ["ended", "running", "pending", "ended"]);
     assert_eq!(states(0.5), ["ended", "ended", "running", "ended"]);
     assert_eq!(states(1.0), ["ended"; 4]);
@@ -213,7 +213,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     let mut submitter = Submitter::new(site(cluster(CLUSTER), std::slice::from_ref(&job)), Vec::new());
     let (id, placement) = submitter.submit("r1", &job, 0);
     let epoch = placement.epoch.total();
-    // In the fourth of ten steps of the second epoch.
+    // This is in the fourth of ten steps of the second epoch.
     submitter.world.pass(Seconds(1.35 * epoch));
     assert_eq!(submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id), Answer::Stopped);
     submitter.world.pass(Seconds(0.04 * epoch));

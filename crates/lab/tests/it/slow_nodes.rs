@@ -1,9 +1,9 @@
-//! Slow nodes on the simulated cluster: they are named after three epochs, avoided by jobs that want it, and
-//! tried again after a week.
+//! Slow nodes on the simulated cluster: they are reported after three epochs, avoided by jobs whose rule says
+//! so, and used again after a week.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched_engine::{Action, End, Event, KeptOff, News, Phase, Update, apply};
+use hsched_engine::{Action, End, EpochReport, Event, KeptOff, News, Phase, RankReport, Update, apply};
 use hsched_lab::find;
 use hsched_lab::simulate::{Delays, Play, PlayOptions, SimulatedSite, SimulatedWorld};
 use hsched_model::{Job, JobDefaults, Seconds, Time};
@@ -72,7 +72,7 @@ fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
     let all: BTreeSet<String> = ["v1", "v2", "v3"].map(str::to_owned).into();
     let others: BTreeSet<String> = ["v1", "v3"].map(str::to_owned).into();
     assert_eq!([used(&play, "a"), used(&play, "b"), used(&play, "c")], [all.clone(), others, all.clone()]);
-    // A week after it was last slow, it is tried again.
+    // A week after the node was last slow, it is used again.
     assert_eq!(used(&play, "d"), all);
     let names = |begin: &str| -> BTreeSet<&str> {
         excluded.iter().filter(|(name, _)| name.starts_with(begin)).map(|(_, nodes)| nodes.as_str()).collect()
@@ -85,6 +85,36 @@ fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
     let [only] = slow.as_slice() else { panic!("{slow:?}") };
     assert_eq!((only.node.as_str(), only.gpu_type.as_str()), ("v2", "v100"));
     assert!((only.slower - 0.25).abs() < 0.01, "{only:?}");
+}
+
+#[test]
+fn epochs_of_a_slow_node_teach_no_speed_of_its_type() {
+    let model = |name: &str| Job { model: "m".to_owned(), ..job(name, "{v100: 100}", "") };
+    let on = |name: &str, node: &str| running(model(name), attempt("r", node, "v100", 1, 0), 0);
+    let mut state = state(vec![on("a", "v1"), on("b", "v2")]);
+    let mut learns = |name: &str, epoch: u64, compute: f64| {
+        let at = Time(100.0 * hsched_model::number::to_f64(epoch));
+        let rank = RankReport {
+            rank: 0,
+            node: None,
+            samples: 1000,
+            compute: Seconds(compute),
+            step: None,
+            probes: Vec::new(),
+            share: None,
+        };
+        let report = EpochReport { epoch, at, length: None, ranks: vec![rank], metrics: Vec::new() };
+        let action = apply(&mut state, at, &heard(name, "r", News::Epoch(report)), &rules());
+        matches!(action, Some(Action::Learn { .. }))
+    };
+    for epoch in 1..=3 {
+        assert!(learns("a", epoch, 10.0));
+    }
+    // The third epoch shows that the node is slow.
+    assert_eq!([1, 2, 3, 4].map(|epoch| learns("b", epoch, 12.5)), [true, true, false, false]);
+    assert!(learns("a", 4, 10.0));
+    // An epoch as fast as elsewhere shows that the node is no longer slow.
+    assert!(learns("b", 5, 10.0));
 }
 
 #[test]
@@ -110,7 +140,7 @@ fn a_node_whose_check_failed_costs_no_retry_and_is_avoided_for_a_day() {
     assert_eq!(nodes(&["v1", "v2"], 60.0), ["v1"]);
     assert_eq!(nodes(&["v1", "v2"], 60.0 + DAY), [""; 0]);
     assert_eq!(nodes(&["v1.job7", "v2.job7"], 60.0), ["v1.job7"], "of a pool");
-    // Running there is better than not running.
+    // Running on a slow node is better than not running.
     assert_eq!(nodes(&["v1"], 60.0), [""; 0]);
 }
 

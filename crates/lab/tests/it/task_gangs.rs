@@ -74,7 +74,7 @@ fn fewer_gpus_than_tasks_accumulate_and_more_are_left_alone() {
 
 #[test]
 fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
-    // Turns of 60 s / 0.05: twelve epochs.
+    // A turn takes 60 s / 0.05, which is twelve epochs.
     let heavy = JobModel { weight: 9.0, ..job("b", 4, 1, &[100.0]) };
     let jobs = vec![(0.0, job("a", 40, 1, &[100.0])), (100.0, heavy)];
     let (record, events) = play(one_gpu(), jobs, 60.0, hare().as_mut());
@@ -87,7 +87,7 @@ fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
 
 #[test]
 fn a_job_waits_for_a_fast_gpu_only_if_nobody_ahead_of_it_stays_there() {
-    // Four times as fast on the V100, which the heavy one keeps until its end.
+    // The jobs are four times as fast on the V100, which the heavy job keeps until its end.
     let two = problems::problem(&["k80", "v100"], &[&[1, 0], &[0, 1]], Vec::new());
     let heavy = JobModel { weight: 9.0, max_gpus: 1, ..job("heavy", 10, 1, &[25.0, 100.0]) };
     let light = JobModel { max_gpus: 1, ..job("light", 4, 1, &[25.0, 100.0]) };

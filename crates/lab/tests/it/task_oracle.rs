@@ -51,7 +51,8 @@ fn value(tasks: &Tasks, runs: &[TaskRun]) -> f64 {
     tasks.jobs.iter().enumerate().map(|(job, task_job)| task_job.weight * end(job)).sum()
 }
 
-/// Every task runs once, no two at the same time on one GPU, and rounds run one after the other.
+/// Checks that every task runs once, that no two tasks run at the same time on one GPU, and that rounds run
+/// one after the other.
 fn check(tasks: &Tasks, runs: &[TaskRun]) {
     let mut expected: Vec<(usize, u64, u64)> = Vec::new();
     for (number, job) in tasks.jobs.iter().enumerate() {
@@ -86,7 +87,7 @@ struct Oracle<'a> {
 
 /// The partial schedule by job.
 #[derive(Clone)]
-struct Placed {
+struct PartialSchedule {
     rounds: u64,
     tasks: u64,
     /// Earliest start of the current round, and end of its scheduled tasks.
@@ -96,14 +97,15 @@ struct Placed {
 
 impl Oracle<'_> {
     fn optimum(tasks: &Tasks, start: f64) -> f64 {
-        let placed = |job: &TaskJob| Placed { rounds: 0, tasks: 0, ready: job.arrival, ends: job.arrival };
-        let jobs: Vec<Placed> = tasks.jobs.iter().map(placed).collect();
+        let placed =
+            |job: &TaskJob| PartialSchedule { rounds: 0, tasks: 0, ready: job.arrival, ends: job.arrival };
+        let jobs: Vec<PartialSchedule> = tasks.jobs.iter().map(placed).collect();
         let mut oracle = Oracle { tasks, best: start * (1.0 + 1e-12), nodes: 0 };
         oracle.branch(&jobs, &vec![0.0; tasks.gpus.len()], 0.0);
         oracle.best
     }
 
-    fn branch(&mut self, jobs: &[Placed], free: &[f64], last: f64) {
+    fn branch(&mut self, jobs: &[PartialSchedule], free: &[f64], last: f64) {
         self.nodes += 1;
         let least: f64 = jobs
             .iter()
@@ -151,7 +153,7 @@ impl Oracle<'_> {
 }
 
 /// The earliest end of a job alone on the cluster if no task starts before `last`.
-fn least_end(placed: &Placed, job: &TaskJob, last: f64) -> f64 {
+fn least_end(placed: &PartialSchedule, job: &TaskJob, last: f64) -> f64 {
     let fastest = job.times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let left = f64::from(u32::try_from(job.rounds - placed.rounds).expect("small"));
     if left == 0.0 {
@@ -204,7 +206,7 @@ fn bound_optimum_and_rules_of_a_thousand_tiny_cases() {
     }
     let mean = |list: &[f64]| list.iter().sum::<f64>() / 1000.0;
     let [bound, available, finish, insert] = ratios.each_ref().map(|list| mean(list));
-    // As good as stated on the page that describes them, on similar cases.
+    // The results on similar cases are as good as stated on the page that describes them.
     assert!(bound > 0.84 && finish < 1.03 && insert < 1.03, "{bound} {finish} {insert}");
     assert!(available > 1.15, "the printed rule is {available}");
 }

@@ -1,4 +1,4 @@
-//! Devices of one machine: which jobs get which.
+//! Assignment of one machine's devices to jobs.
 
 use super::*;
 use hsched_model::JobName;

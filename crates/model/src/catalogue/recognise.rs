@@ -22,7 +22,7 @@ pub struct Recognised {
 /// A MIG slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigSlice {
-    /// Such as `3g.20gb`.
+    /// The profile, such as `3g.20gb`.
     pub profile: String,
     /// Number of the GPU's compute slices, of 7, or of 4 on some models.
     pub compute: u32,
@@ -45,7 +45,7 @@ const EMPTY_WORDS: [&str; 12] = [
     "edition",
 ];
 
-/// Such words that clusters write without a separator: `teslak80`.
+/// Words of this kind that clusters write without a separator: `teslak80`.
 const PREFIXES: [&str; 3] = ["nvidia", "tesla", "quadro"];
 
 /// GPUs by model name without separators, because tables of large clusters look up thousands of names.
@@ -82,13 +82,13 @@ impl Recognised {
         self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
     }
 
-    /// The same; if the name may mean several models, the largest.
+    /// Returns the memory of one GPU in GB; if the name is ambiguous, that of the largest model.
     pub fn most_memory_gb(&self) -> u32 {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).max().unwrap_or(u32::MAX);
         self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
     }
 
-    /// Returns the memory of one GPU; if the name may mean several models, the largest.
+    /// Returns the memory of one GPU; if the name is ambiguous, that of the largest model.
     pub fn most_memory(&self) -> Bytes {
         Bytes(u64::from(self.most_memory_gb()) * GB)
     }

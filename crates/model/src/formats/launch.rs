@@ -185,7 +185,7 @@ pub(super) fn read_lines(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     value.parsed(shell_lines)
 }
 
-/// Reads words: a list with one item each, or one text split as a shell splits it.
+/// Reads words: a list with one item each, or one text, which is split as by a shell.
 pub(super) fn read_words(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     if value.is_list() || value.is_nothing() {
         return all(value.items().iter().map(|item| item.parsed(one_line)));

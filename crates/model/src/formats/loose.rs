@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 
 /// Parses JSON text. A bare value that is not valid JSON becomes a number if possible, otherwise a string, so
-/// that one such value does not make the others unreadable.
+/// that one such value does not make other values unreadable.
 ///
 /// # Errors
 /// If it is not JSON for another reason.

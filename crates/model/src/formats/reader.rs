@@ -65,7 +65,7 @@ impl fmt::Display for ValuePath<'_> {
 /// Reads a whole file: `read` receives its root and reports errors into the value's sink.
 ///
 /// # Errors
-/// If the text is not YAML, or `read` reported anything.
+/// If the text is not YAML, or `read` reported a problem.
 pub(super) fn read_file<T>(
     text: &str,
     read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
@@ -76,7 +76,7 @@ pub(super) fn read_file<T>(
 /// Reads a whole file from its tree.
 ///
 /// # Errors
-/// If `read` reported anything.
+/// If `read` reported a problem.
 pub(super) fn read_tree<T>(
     node: &YamlNode,
     is_json: bool,
@@ -86,8 +86,8 @@ pub(super) fn read_tree<T>(
     let result = read(&ReaderValue { node, path: ValuePath::Root, sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
-        // Reached only if a reader forgot to report an error; a file must never be partially read without a
-        // message.
+        // This is reached only if a reader forgot to report an error; a file must never be partially read
+        // without a message.
         let message = "cannot be read".to_owned();
         Problems::from(FileProblem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
     })
@@ -128,13 +128,13 @@ impl<'a> ReaderValue<'a> {
         result.map_err(|error| self.report(error)).ok()
     }
 
-    /// Reads the text of a non-null scalar, whatever its YAML type.
+    /// Reads the text of a non-null scalar of any YAML type.
     pub(super) fn text(&self) -> Option<&'a str> {
         self.text_quietly().or_else(|| self.wrong_shape("text"))
     }
 
-    /// Returns the text of a non-null scalar without reporting other values, for checks of what is read
-    /// elsewhere.
+    /// Returns the text of a non-null scalar without reporting other values, for checks of values that are
+    /// read elsewhere.
     pub(super) fn text_quietly(&self) -> Option<&'a str> {
         match &self.node.kind {
             ValueKind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
@@ -284,7 +284,8 @@ impl<'a> ReaderValue<'a> {
         once
     }
 
-    /// Returns the entries of a map without reporting other values, for checks of what is read elsewhere.
+    /// Returns the entries of a map without reporting other values, for checks of values that are read
+    /// elsewhere.
     pub(super) fn entries_quietly(&self) -> Vec<(&'a str, Self)> {
         let ValueKind::Map(entries) = &self.node.kind else {
             return Vec::new();

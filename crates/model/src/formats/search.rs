@@ -46,8 +46,8 @@ impl SearchKeys {
         Some(Self { samples: to_usize(to_f64(samples?)), seed: seed? })
     }
 
-    /// Draws the values of a combination, numbered from 0. A combination does not depend on how many are
-    /// drawn, so a search can be enlarged.
+    /// Draws the values of a combination, numbered from 0. A combination does not depend on the number of
+    /// draws, so a search can be enlarged.
     pub(super) fn draw<'v>(self, number: usize, axes: impl Iterator<Item = &'v Values>) -> Vec<YamlNode> {
         let stream = u64::try_from(number).unwrap_or(u64::MAX).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);

@@ -36,7 +36,7 @@ jobs:
   - name: example                # unique; letters, digits, - _ .
     samples_per_epoch: 50000     # REPLACE: training samples per epoch
     epochs: 10                   # REPLACE
-    global_batch: 256            # REPLACE: samples per step over all ranks; never changes, whatever the placement
+    global_batch: 256            # REPLACE: samples per step over all ranks; the same for every placement
     model_size: 100MB            # REPLACE: bytes that ranks exchange after each step (4 per parameter in fp32)
     throughput:                  # REPLACE: samples/s of this job on one GPU of each type; `hsched run` also works without
 ";

@@ -194,7 +194,8 @@ fn key_of(node: YamlNode) -> Result<YamlKey, FileProblem> {
     }
 }
 
-/// Returns the entries with every `<<` replaced by what it merges; explicit keys win, then earlier maps.
+/// Returns the entries with every `<<` replaced by the entries that it merges; explicit keys take precedence,
+/// then earlier maps.
 fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>, FileProblem> {
     let is_merge = |key: &YamlKey| key.text == "<<" && !key.quoted;
     if !entries.iter().any(|(key, _)| is_merge(key)) {

@@ -34,10 +34,10 @@ pub(crate) struct Classes {
 /// Inputs of bundles besides the job.
 #[derive(Clone, Debug)]
 struct BundleSite {
-    /// The most GPUs that could be offered, by type.
+    /// Maximum number of GPUs that could be offered, by type.
     ceiling: Vec<u32>,
     rings: Rings,
-    /// GPUs and link rate in bytes per second by node, as far as they were ever observed.
+    /// GPUs and link rate in bytes per second of every node that was ever observed.
     shapes: Vec<(Vec<u32>, f64)>,
 }
 
@@ -52,7 +52,7 @@ const MOST_LISTED: usize = 50_000;
 const FEW: usize = 256;
 
 impl Classes {
-    /// Updates the GPUs from a problem: those that could be offered, and those that are.
+    /// Updates the GPUs from a problem: those that could be offered, and those that are offered.
     pub(crate) fn look_at(&mut self, problem: &Problem, offered: &[u32]) {
         let site = BundleSite::of(problem, self.site.as_ref());
         if !self.site.as_ref().is_some_and(|known| known.is_same(&site)) {

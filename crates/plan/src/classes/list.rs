@@ -6,7 +6,7 @@ pub(crate) struct Bundles {
     types: usize,
     /// GPUs by bundle and type.
     counts: Vec<u32>,
-    /// The same as floating-point numbers.
+    /// GPUs by bundle and type, as floating-point numbers.
     gpus: Vec<f64>,
     /// Steps per second, with the best packing.
     speeds: Vec<f64>,

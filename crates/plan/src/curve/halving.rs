@@ -98,7 +98,7 @@ mod tests {
         let behind_with = |last, value| behind(&curve(last, value), &others, GoalMode::Min, (30, 0));
         assert_eq!(behind_with(10, 2.5), None);
         assert_eq!(behind_with(10, 3.5), Some(RungRank { rung: 10, place: 4, of: 9, kept: 3 }));
-        // All other jobs also count at an earlier rung, and before the first rung none is judged.
+        // All other jobs also count at an earlier rung, and no job is judged before the first rung.
         assert_eq!(behind_with(3, 9.0), Some(RungRank { rung: 3, place: 9, of: 9, kept: 3 }));
         let late = |last| behind(&curve(last, 9.0), &others, GoalMode::Min, (30, 5));
         assert_eq!((late(9), late(10).map(|behind| behind.rung)), (None, Some(10)));

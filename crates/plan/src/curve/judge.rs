@@ -34,7 +34,7 @@ impl Goal {
 pub enum StopReason {
     /// It has reached the target.
     Reached,
-    /// Too many epochs brought no improvement.
+    /// Too many epochs passed without improvement.
     Patience,
     /// It is unlikely to improve.
     NothingToGain,
@@ -44,7 +44,7 @@ pub enum StopReason {
 
 /// Why a curve does not yet allow a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsettled {
+pub enum NoConclusion {
     /// The metric has hardly changed since the first report.
     NotMoved,
     /// At its recent pace it would reach the goal.
@@ -61,9 +61,9 @@ pub struct CurveVerdict {
     /// Probability that the last epoch satisfies the rule; `None` if it was not decisive.
     pub probability: Option<f64>,
     /// Why a sufficiently low probability has no consequence yet.
-    pub unsettled: Option<Unsettled>,
+    pub unsettled: Option<NoConclusion>,
     pub stop: bool,
-    /// Why the job stops, or would stop if its owner allowed it to give up.
+    /// Why the job stops, or would stop if the user allowed it.
     pub reason: Option<StopReason>,
 }
 
@@ -169,8 +169,9 @@ pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: boo
     Some(CurveVerdict { stop: false, reason: None, ..verdict })
 }
 
-/// Returns why no conclusion is possible yet about a metric that should reach `wanted`, if so.
-fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettled> {
+/// Returns why no conclusion is possible yet about a metric that should reach `wanted`; `None` if one is
+/// possible.
+fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<NoConclusion> {
     let movement = Movement::of(reports, goal.kind)?;
     let end = movement.continued_to(goal.epochs);
     let falls_short = match goal.mode {
@@ -178,11 +179,11 @@ fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettl
         GoalMode::Min => end > wanted,
     };
     if !movement.has_moved() {
-        Some(Unsettled::NotMoved)
+        Some(NoConclusion::NotMoved)
     } else if falls_short {
         None
     } else {
-        Some(Unsettled::GoesOn)
+        Some(NoConclusion::GoesOn)
     }
 }
 
@@ -339,11 +340,14 @@ mod tests {
             let goal = Goal { kind, ..goal(GoalMode::Min, epochs, None) };
             judge(&reports(values), &goal, &stop, false).expect("a verdict")
         };
-        // A plateau that rises slightly, and the same after a drop.
+        // A plateau that rises slightly, alone and after a drop.
         let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
         let judged = verdict(&plateau[..16], 24, MetricKind::Loss);
         assert!(judged.probability.is_some_and(|probability| probability < 0.05), "{judged:?}");
-        assert_eq!((judged.stop, judged.reason, judged.unsettled), (false, None, Some(Unsettled::NotMoved)));
+        assert_eq!(
+            (judged.stop, judged.reason, judged.unsettled),
+            (false, None, Some(NoConclusion::NotMoved))
+        );
         let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
         let judged = verdict(&fallen, 24, MetricKind::Loss);
         assert_eq!((judged.reason, judged.unsettled), (Some(StopReason::NothingToGain), None));

@@ -11,6 +11,6 @@ mod movement;
 mod predict;
 
 pub use self::halving::{RungRank, behind, bracket, first_rung};
-pub use self::judge::{CurveVerdict, Goal, StopReason, Unsettled, judge, judge_running};
+pub use self::judge::{CurveVerdict, Goal, NoConclusion, StopReason, judge, judge_running};
 pub use self::kind::MetricKind;
 pub use self::predict::{CurvePoint, Prediction, predict, predict_at};

@@ -1,4 +1,4 @@
-//! How far a curve has moved, and its continuation at its recent pace.
+//! The movement of a curve so far, and its continuation at its recent pace.
 
 use hsched_model::number::to_f64;
 

@@ -37,7 +37,7 @@ pub struct Prediction {
     /// Its standard deviation.
     pub spread: f64,
     parts: Vec<MixturePart>,
-    /// Minimum distance of the band's ends from the mean, whatever the spread.
+    /// Minimum distance of the band's ends from the mean, regardless of the spread.
     slack: f64,
     /// The minimum and maximum possible values of the metric.
     limits: (f64, f64),
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_cannot_be_foretold_is_not() {
         assert_eq!(predict(&reports(&[1.0, 2.0]), 9, MetricKind::Loss), None);
-        // The same epoch repeated.
+        // The reports repeat the same epoch.
         let same = [CurvePoint { epoch: 3, value: 1.0 }; 7];
         assert_eq!(predict(&same, 9, MetricKind::Loss), None);
         assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9, MetricKind::Other), None);

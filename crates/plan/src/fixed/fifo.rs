@@ -42,7 +42,7 @@ struct Fifo {
     passes: bool,
 }
 
-/// Which of the free types a job uses.
+/// The type that a job uses among the free ones.
 #[derive(Clone, Copy)]
 enum TypeChoice {
     /// The type with the most free GPUs.
@@ -98,7 +98,7 @@ impl Policy for FifoQueue {
                     room[gpu_type] -= rates.gpus(gpu_type);
                     wants.push(Want::place(next.job, state.counts(next.job, gpu_type)));
                 }
-                // A job that never fits, whichever jobs end, must not block the others forever.
+                // A job that never fits, no matter which jobs end, must not block the others forever.
                 None if rule.passes || rates.best <= 0.0 => merge.drop_shape(&next),
                 None => break,
             }

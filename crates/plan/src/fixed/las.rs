@@ -104,7 +104,7 @@ impl Las {
         near.filter_map(wait).min_by(f64::total_cmp)
     }
 
-    /// Returns the same as [`Self::first_crossing`] by checking all running jobs.
+    /// Returns the result of [`Self::first_crossing`] by checking all running jobs.
     fn first_of_all(&self, now: Time) -> Option<f64> {
         let seats = self.running.all().into_iter().map(|(_, job)| self.state.seats[job]);
         seats.filter_map(|seat| crosses(seat.attained(now), seat.gpus)).min_by(f64::total_cmp)
@@ -115,7 +115,8 @@ fn about(now: Time) -> f64 {
     LEAST_WAIT + ABOUT * now.0.abs()
 }
 
-/// Returns the seconds until a job with this attained service moves to the next queue, if ever.
+/// Returns the seconds until a job with this attained service moves to the next queue; `None` if it never
+/// does.
 fn crosses(attained: f64, gpus: u32) -> Option<f64> {
     let limit = LIMITS.get(level(attained)).filter(|_| gpus > 0)?;
     Some(((limit - attained) / f64::from(gpus)).max(LEAST_WAIT))

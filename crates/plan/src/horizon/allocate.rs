@@ -55,7 +55,7 @@ const ROUNDING: f64 = 1e-9;
 /// Minimum difference between two surpluses.
 const TIE: f64 = 1e-12;
 
-/// Minimum fraction of its speed that a task keeps, however short its placement is expected to last.
+/// Minimum fraction of its speed that a task keeps, even if its placement is expected to be very short.
 const LEAST_KEPT: f64 = 0.02;
 
 /// Returns the choice of each task.
@@ -88,7 +88,7 @@ impl<'a> AllocationDraft<'a> {
         let (choices, values) = (vec![TaskChoice::Wait; tasks], vec![0.0; tasks]);
         let mut allocation = Self { instance, terms, keep, free, choices, values };
         if !instance.preempts {
-            // In this mode, no GPUs can be taken from a running task.
+            // In this mode, running tasks keep their GPUs.
             for (task, value) in (0..tasks)
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
@@ -212,7 +212,8 @@ impl<'a> AllocationDraft<'a> {
         self.take(task, offer);
     }
 
-    /// Lets one task choose with another's GPUs and the other from the rest, if both together gain.
+    /// Lets one task choose among the free GPUs and those of another task, and the other among the rest, if
+    /// both together gain.
     fn exchange(&mut self, order: &[usize]) {
         let mut free = self.free.clone();
         for _ in 0..ROUNDS {
@@ -247,7 +248,7 @@ impl<'a> AllocationDraft<'a> {
         other.is_empty() || taken == other
     }
 
-    /// Leaves no task waiting beside usable GPUs, however small the gain.
+    /// Leaves no task waiting beside usable GPUs, even if the gain is small.
     fn leave_none_waiting(&mut self, order: &[usize]) {
         for &task in order.iter().filter(|&&task| self.choices[task] == TaskChoice::Wait).collect::<Vec<_>>()
         {

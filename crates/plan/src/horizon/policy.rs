@@ -41,7 +41,7 @@ pub struct Horizon {
     memory: Option<Memory>,
 }
 
-/// How freely it may move running jobs.
+/// The extent to which it may move running jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HorizonParameters {
     /// Whether it may stop a running job in favour of others. It should not if other users could take the

@@ -166,7 +166,7 @@ impl Quick {
         class.bundles.unit_cost(task.weight, &there)
     }
 
-    /// Returns which jobs get the `idle` GPUs, by type, and which are replaced.
+    /// Returns the jobs that get the `idle` GPUs, given by type, and the jobs that they replace.
     pub(super) fn decide(&mut self, view: DecisionView<'_>, idle: &[u32]) -> Vec<Want> {
         self.since = self.since.map(|since| since + 1);
         let mut free: Vec<i64> = idle.iter().map(|&count| i64::from(count)).collect();

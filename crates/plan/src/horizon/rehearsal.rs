@@ -18,7 +18,7 @@ pub(crate) struct TraceArrival {
 /// The result of a simulation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rehearsal {
-    /// When each job ends, in seconds.
+    /// The end of each job, in seconds.
     pub ends: Vec<f64>,
     /// The prices by type from each reset, in order.
     pub prices: Vec<(f64, Vec<f64>)>,

@@ -105,7 +105,7 @@ impl Roster {
     /// Returns the indices of the jobs by arrival.
     pub(super) fn by_arrival(&self) -> Vec<usize> {
         let there = self.entries.iter().enumerate();
-        // Preallocated, because growing lists are copied repeatedly and decisions are frequent.
+        // The lists are preallocated, because growing lists are copied repeatedly and decisions are frequent.
         let mut jobs = Vec::with_capacity(self.count);
         jobs.extend(there.filter_map(|(job, entry)| Some((entry.as_ref()?.arrival.0, job))));
         jobs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));

@@ -24,9 +24,9 @@ pub(super) struct JobBlock {
 
 /// Limits on the remaining GPUs by type within which all jobs of a block keep their GPUs.
 struct BlockLimits {
-    /// The GPUs that they hold together: the lower limit.
+    /// The GPUs that the jobs hold together: the lower limit.
     held: Vec<u32>,
-    /// From this number of free GPUs, one of them would change to this type.
+    /// From this number of free GPUs on, one of the jobs would change to this type.
     tempting: Vec<u32>,
 }
 

@@ -52,7 +52,7 @@ impl Seat {
     }
 }
 
-/// Preference factor for a job's present type: if moving costs time, and if it does not.
+/// Preference factors for a job's present type: if moving costs time, and if it does not.
 const STICK: (f64, f64) = (1.3, 1.001);
 
 /// Speeds of jobs of one kind with their requested GPUs.
@@ -186,7 +186,8 @@ impl SchedulingState {
         round.end()
     }
 
-    /// Does the same with running jobs whose ranks persist: blocks of jobs that keep their GPUs are skipped.
+    /// Assigns GPUs in the same way to running jobs whose ranks persist, and skips blocks of jobs that keep
+    /// their GPUs.
     pub fn in_lasting_order(&self, running: &mut LastingOrder) -> Vec<Want> {
         let mut round = OfferRound::new(self);
         for block in running.blocks(self) {

@@ -229,7 +229,7 @@ impl<'a> ExactSearch<'a> {
         self.jobs.iter().zip(&self.chosen).map(|((_, job, ways), index)| (*job, &ways[*index]))
     }
 
-    /// Returns whether the rings chosen so far that must each be on one node fit together.
+    /// Returns whether the rings chosen so far that each need a single node fit together.
     fn rings_fit(&mut self) -> bool {
         let rings = self.chosen_ways().filter(|(job, way)| is_tied(job, way));
         let rings: Vec<FitPiece<'_>> =

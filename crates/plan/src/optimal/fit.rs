@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::optimal::layout::inside;
 use crate::pricing::holds;
-use crate::stacking::{Stacked, stack};
+use crate::stacking::{StackingResult, stack};
 use crate::{JobModel, Problem, Slot, packing};
 
 /// The ring for which a bundle's completion time was computed; rates are in bytes per second.
@@ -173,14 +173,14 @@ impl Packing<'_> {
                 own_blocks.map(|block| (block.size, block.piece)).unzip();
             let free: Vec<u32> = self.free.iter().map(|node| node[gpu_type]).collect();
             match stack(&free, &blocks) {
-                Stacked::On(nodes) => {
+                StackingResult::On(nodes) => {
                     for ((node, at), count) in nodes.into_iter().zip(owners).zip(blocks) {
                         self.free[node][gpu_type] -= count;
                         self.slots[at].push(Slot { node, gpu_type, count });
                     }
                 }
                 found => {
-                    self.doubts |= found == Stacked::Unknown;
+                    self.doubts |= found == StackingResult::Unknown;
                     return self.without_blocks(leading, before);
                 }
             }

@@ -180,7 +180,7 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_
     let known = found.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
     let mut best = found;
     if let Some(least) = idle.filter(|_| known == f64::INFINITY) {
-        // Not all GPUs can be used individually: search for the plan with the fewest idle ones.
+        // Not all GPUs can be used one by one, so this searches for the plan with the fewest idle ones.
         let counts = least..least.saturating_add(MOST_IDLE_COUNTS);
         let found = counts
             .take_while(|_| !stop())

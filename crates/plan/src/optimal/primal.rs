@@ -135,8 +135,8 @@ impl<'a> Primal<'a> {
         false
     }
 
-    /// Hands out GPUs one by one, each where it does the least harm, until only `idle` are left or none can
-    /// be used.
+    /// Assigns GPUs one by one, each to the job that it slows down least, until only `idle` are left or none
+    /// can be used.
     pub(super) fn spread(&mut self, problem: &Problem, dual: &mut Dual<'_>, idle: u32) {
         while self.layout.room.iter().sum::<u32>() > idle {
             let mut best: Option<(f64, usize, RingPlacement)> = None;

@@ -32,7 +32,7 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
-    /// The fraction of jobs with a deadline that meet it; a pending one does not.
+    /// The fraction of jobs with a deadline that meet it; pending jobs count as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines_met: Option<f64>,
     /// Heterogeneity of the offered GPUs for these jobs: mean speed over the slowest (eq. 35).
@@ -71,7 +71,7 @@ pub enum Capacity {
     Limits,
 }
 
-/// A solved problem, as the command line has it.
+/// A solved problem, with the parameters of the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct Solved<'a> {
     pub problem: &'a Problem,
@@ -105,7 +105,7 @@ pub enum PlanFileError {
 impl PlanFile {
     /// Returns the file of a solved problem.
     ///
-    /// `notes` contain what was excluded and why, and other remarks for the user.
+    /// `notes` contain the exclusions with their reasons, and other remarks for the user.
     pub fn new(solved: Solved<'_>, notes: Vec<String>, capacity: Capacity, pinned: bool) -> Self {
         let Solved { problem, jobs, cluster, access, plan, policy, solve, proven } = solved;
         let outcome = PlanFigures::of(problem, plan);

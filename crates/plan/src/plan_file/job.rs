@@ -32,7 +32,7 @@ pub struct PlannedJob {
     /// Replicas in ring order, if the job defines replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<PlanReplica>,
-    /// Speeds used for the offered types, if they are not simply those of `spec`.
+    /// Speeds used for the offered types, if they differ from those of `spec`.
     #[serde(default)]
     pub speeds: Vec<PlanSpeed>,
     pub notes: Vec<String>,

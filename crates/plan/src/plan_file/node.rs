@@ -24,7 +24,7 @@ pub struct PlanNode {
     pub intra_node_gbps: f64,
 }
 
-/// What replaces the type when GPUs without one are requested from Slurm.
+/// The property of nodes by which GPUs without a type are requested from Slurm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanSelector {

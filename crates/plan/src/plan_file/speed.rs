@@ -33,9 +33,9 @@ pub struct PlanSpeed {
 #[serde(rename_all = "snake_case")]
 pub enum SpeedSource {
     JobFile,
-    /// The job file has it under another name of the type.
+    /// The job file lists the speed under another name of the type.
     OtherName,
-    /// A user set it by hand.
+    /// A user set the speed by hand.
     Set,
     Measured,
     /// Scaled from the speeds of other models.
@@ -45,7 +45,7 @@ pub enum SpeedSource {
 }
 
 impl PlanSpeed {
-    /// Returns the speeds of a job that are not simply those of the job file.
+    /// Returns the speeds of a job that differ from those of the job file.
     pub(super) fn of(problem: &Problem, job: usize) -> Vec<Self> {
         let model = &problem.jobs[job];
         let speed = |(column, source): &(usize, SpeedOrigin)| {

@@ -17,7 +17,7 @@ pub(crate) struct Bundle {
 
 /// The best response to prices.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Priced {
+pub(crate) struct PricedBundle {
     pub bundle: Bundle,
     /// The bundle's cost and the price of its GPUs.
     pub value: f64,
@@ -103,7 +103,7 @@ impl<'a> Pricer<'a> {
         prices: &[f64],
         tolerance: f64,
         hint: Option<&[u32]>,
-    ) -> Option<Priced> {
+    ) -> Option<PricedBundle> {
         let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
         let inside = self.inside.iter().map(|bundle| (value(bundle), bundle));
         let inside = inside.min_by(|a, b| a.0.total_cmp(&b.0));
@@ -118,7 +118,7 @@ impl<'a> Pricer<'a> {
             }
         }
         let bundle = across.or_else(|| inside.map(|(_, bundle)| bundle.clone()))?;
-        Some(Priced { bundle, value: least, floor })
+        Some(PricedBundle { bundle, value: least, floor })
     }
 
     /// Returns the best bundle over the network or in a hall with a value below `below`, with its value and a

@@ -42,7 +42,7 @@ pub struct Replanning {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Moves {
     Never,
-    /// If the gain exceeds the costs by this fraction.
+    /// Jobs are moved if the gain exceeds the costs by this fraction.
     Auto {
         margin: f64,
     },

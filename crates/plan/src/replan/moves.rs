@@ -216,7 +216,7 @@ impl<'a> Scales<'a> {
             let free = movers.iter().map(|resident| resident.job);
             let jobs: Vec<usize> = free.chain(self.ready.iter().copied()).collect();
             let Some(draft) = self.context.draft(&jobs, Basis::Free)? else { return Ok(None) };
-            // A running job is never stopped just to wait.
+            // A running job is never stopped only to wait.
             let (stay, moved): (Vec<&Resident<'_>>, Vec<&Resident<'_>>) =
                 movers.iter().copied().partition(|resident| self.context.is_same(resident, &draft));
             let homeless = moved.iter().any(|resident| draft.epoch(resident.job).is_none());

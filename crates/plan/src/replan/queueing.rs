@@ -96,7 +96,7 @@ impl ReplanContext<'_> {
                 }
                 Err(later) => {
                     left_out |= later;
-                    // The placer says why, or that the job can never be placed.
+                    // The placer gives the reason, or states that the job can never be placed.
                     let why = base.changes.iter().find(|(change, _)| *change == job).cloned();
                     changes.extend(why.or_else(|| Some((job, self.nothing_suits(job)?))));
                 }
@@ -129,7 +129,7 @@ impl ReplanContext<'_> {
         !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == blocks)
     }
 
-    /// Returns that no time limit suits a job, if that is the case.
+    /// Returns the decision to defer a job that no time limit suits; `None` if one does.
     fn nothing_suits(&self, job: usize) -> Option<Decision> {
         let JobStartEstimates { requests, cut, .. } = self.start_estimates(job)?;
         let why = || Decision::Defer { why: NOTHING_SUITS.to_owned() };
@@ -159,9 +159,9 @@ impl ReplanContext<'_> {
     /// Returns the first request of a job.
     ///
     /// # Errors
-    /// Returns true if another decision is needed because this one has already requested the nodes.
+    /// True if another decision is needed because this one has already requested the nodes.
     fn begin(&self, job: usize, asked: &mut RequestCounts) -> Result<(Decision, RequestId), bool> {
-        // There may have been no time to ask about it.
+        // There may have been no time to estimate it.
         let start_estimates = self.start_estimates(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
         let request = start_estimates.request(chosen.id).ok_or(false)?;
@@ -188,7 +188,7 @@ impl ReplanContext<'_> {
         self.able(job, start_estimates).into_iter().map(other).collect()
     }
 
-    /// Returns what to do with a job's pending requests, and the request to use; `None` if they stay as they
+    /// Returns the remedy for a job's pending requests, and the request to use; `None` if they stay as they
     /// are.
     fn remedy(&self, job: usize, asked: &mut RequestCounts) -> Option<(Decision, RequestId)> {
         let start_estimates = self.start_estimates(job)?;

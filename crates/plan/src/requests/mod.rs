@@ -1,4 +1,4 @@
-//! GPUs that a job could request from the cluster's queue, and what to do with its pending requests.
+//! GPUs that a job could request from the cluster's queue, and remedies for its pending requests.
 
 mod options;
 mod remedy;

@@ -5,10 +5,11 @@ use hsched_model::RequestId;
 /// Maximum number of pending requests of one job.
 const MOST_ENTRIES: usize = 3;
 
-/// Minimum reduction of the time until the job's end, as a fraction,
+/// Minimum reduction of the time until the job's end, as a fraction.
 const GAIN: f64 = 0.1;
 
-/// and in seconds: smaller differences are noise of the estimates.
+/// Minimum reduction of the time until the job's end, in seconds: smaller differences are noise of the
+/// estimates.
 const LEAST_GAIN: f64 = 600.0;
 
 /// A start within this many seconds counts as immediate.
@@ -17,9 +18,9 @@ const NOW: f64 = 60.0;
 /// The estimates for a job's pending requests. All times are means, in seconds from now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pending {
-    /// When the first of them would start without a change.
+    /// Start of the first of them without a change.
     pub start: f64,
-    /// When the job would be done without a change.
+    /// End of the job without a change.
     pub finish: f64,
     /// Number of pending requests.
     pub entries: usize,
@@ -41,7 +42,7 @@ pub(crate) struct Instead {
     pub is_there: bool,
 }
 
-/// What to do with the pending requests of a job.
+/// A change of the pending requests of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestRemedy {
     Keep,
@@ -53,7 +54,7 @@ pub(crate) enum RequestRemedy {
     Replace(RequestId),
 }
 
-/// Returns what to do with the pending requests of a job.
+/// Returns the best remedy for the pending requests of a job.
 ///
 /// A change must gain at least 10 % and 10 min. Free GPUs are used at once if the job would end on them
 /// before its pending request starts. The first request keeps its place, unless nothing can be queued beside
@@ -93,7 +94,7 @@ mod tests {
 
     const HOUR: f64 = 3600.0;
 
-    /// A job that starts in ten hours and runs for ten.
+    /// A job that starts in ten hours and runs for ten hours.
     const PENDING: Pending = Pending { start: 10.0 * HOUR, finish: 20.0 * HOUR, entries: 1, races: true };
 
     /// Returns a request with its run time and waits, in hours.

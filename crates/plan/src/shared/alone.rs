@@ -1,4 +1,4 @@
-//! A policy over time for moves that take time, on GPUs without other users: a decision stays valid until it
+//! A policy over time for GPUs without other users on which moves take time: a decision stays valid until it
 //! is carried out.
 //!
 //! Without this wrapper, a job that is stopped to move would lose its place while it saves: its new GPUs
@@ -8,7 +8,7 @@ use crate::shared::NOT_FREE_YET;
 use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::{self, Promise};
 use crate::shared::safe::TypeLimits;
-use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, Unclaimed};
+use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, UnclaimedResources};
 
 /// A policy over time that remembers its decisions until they are carried out.
 pub struct SolePolicy {
@@ -34,7 +34,7 @@ struct Maker<'a> {
 
 /// GPUs that will be free after leaving jobs have left, and the remaining limits of GPU types.
 struct FutureRoom<'a> {
-    free: Unclaimed,
+    free: UnclaimedResources,
     limits: TypeLimits<'a>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Maker<'a> {
         Self { shown, room, promises: Vec::new(), changes: Vec::new() }
     }
 
-    /// Gives jobs their promised GPUs, if they are free by now.
+    /// Gives jobs their promised GPUs if these are now free.
     fn keep(&mut self) {
         for request in self.shown.kept() {
             let waits = self.shown.real.jobs[request.job].progress.is_ready();

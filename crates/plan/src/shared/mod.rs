@@ -127,13 +127,13 @@ impl Policy for SharedPolicy {
         format!("{}, {}", self.inner.parameters(), self.rules.moves.words())
     }
 
-    /// None: it decides whenever something changes, because a move waits in the queue for longer than a
-    /// round.
+    /// There are no rounds: it decides after every change, because a move waits in the queue for
+    /// longer than a round.
     fn round(&self) -> Option<Seconds> {
         None
     }
 
-    /// No: the cost of a start is the wait in the queue, which is estimated.
+    /// Starts have no restart cost: their cost is the wait in the queue, which is estimated.
     fn starts_cost(&self) -> bool {
         false
     }
@@ -162,8 +162,8 @@ impl Policy for SharedPolicy {
                     None => questions.push((*job, placement.clone())),
                 }
             }
-            // It decides again from its earlier memory, because a decision that is not carried out must have
-            // no effect.
+            // The wrapped policy decides again from its earlier memory, because a decision that is not
+            // carried out must have no effect.
             if let Some(memory) = &before {
                 self.inner.remember(memory);
             }

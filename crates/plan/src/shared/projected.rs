@@ -7,7 +7,7 @@ use crate::shared::safe::{PlacementRequest, TypeLimits};
 use crate::shared::{Price, SharedRules};
 use crate::{
     Changed, Eligibility, HeldPlacement, HoldStage, Host, Moves, Placement, Problem, Progress, Room, Sharing,
-    Slot, Unclaimed,
+    Slot, UnclaimedResources,
 };
 use hsched_model::{Seconds, Time};
 
@@ -16,7 +16,7 @@ pub(super) struct ProjectedProblem<'a> {
     pub real: &'a Problem,
     pub problem: Problem,
     /// The GPUs that are really free now; GPUs for which a submission has waited too long count as free.
-    pub free: Unclaimed,
+    pub free: UnclaimedResources,
     /// Jobs that are already decided: they run, or wait for promised GPUs.
     settled: Vec<bool>,
     /// Promises that can still be kept.
@@ -24,7 +24,7 @@ pub(super) struct ProjectedProblem<'a> {
 }
 
 impl<'a> ProjectedProblem<'a> {
-    /// Returns the projection of a problem. A move costs what is known of it, or else the restart.
+    /// Returns the projection of a problem. The cost of a move is its known part, or else the restart.
     pub(super) fn new(
         real: &'a Problem,
         promises: &[Promise],
@@ -39,7 +39,7 @@ impl<'a> ProjectedProblem<'a> {
         projected
     }
 
-    /// Returns the projection of a problem without a queue, in which moves cost what the problem says.
+    /// Returns the projection of a problem without a queue, with the move costs of the problem.
     pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
         let mut projected = Self::of(real);
         projected.arrive(promises);
@@ -151,7 +151,7 @@ impl<'a> ProjectedProblem<'a> {
     }
 
     /// Shows a submission as running if its GPUs are available, otherwise unchanged.
-    fn land(&mut self, job: usize, hold: HeldPlacement, free: &mut Unclaimed) {
+    fn land(&mut self, job: usize, hold: HeldPlacement, free: &mut UnclaimedResources) {
         let model = &mut self.problem.jobs[job];
         self.settled[job] = true;
         if free.take(model.needs, hold.slots.iter()) {
@@ -162,7 +162,7 @@ impl<'a> ProjectedProblem<'a> {
     }
 
     /// Shows a job on its promised GPUs, if it still waits for them and they are available.
-    fn keep(&mut self, promise: &Promise, free: &mut Unclaimed) {
+    fn keep(&mut self, promise: &Promise, free: &mut UnclaimedResources) {
         let mut jobs = self.real.present();
         let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
         let real = &self.real.jobs[job].progress;
@@ -187,7 +187,7 @@ impl<'a> ProjectedProblem<'a> {
         self.kept.push((job, placement));
     }
 
-    /// Shows the cost of moves, and which jobs may be moved at all.
+    /// Shows the cost of moves, and marks the jobs that may be moved.
     fn price_moves(&mut self, moves: Moves, prices: &BTreeMap<usize, Price>) {
         for (job, model) in self.problem.jobs.iter_mut().enumerate().filter(|(job, _)| !self.settled[*job]) {
             let Progress { holds, restart_cost, saves, .. } = &mut model.progress;

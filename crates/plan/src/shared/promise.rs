@@ -1,4 +1,4 @@
-//! GPUs that were assigned to a job that does not have them yet, and how they are remembered.
+//! GPUs that were assigned to a job that does not have them yet, and their stored form.
 
 use serde::{Deserialize, Serialize};
 

@@ -51,8 +51,8 @@ const LEAST_ERROR: f64 = 0.01;
 /// Relative error of a stated speed.
 const STATED_ERROR: f64 = 0.1;
 
-/// Maximum number of samples of one batch size that increase the weight, because the moving average forgets
-/// older ones.
+/// Number of samples of one batch size up to which the weight increases; more do not count, because the
+/// moving average forgets older ones.
 const MOST_SAMPLES: u64 = 10;
 
 /// Number of later observations that halve the weight of a point, and the minimum weight.

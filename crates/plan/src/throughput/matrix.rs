@@ -39,18 +39,18 @@ pub struct SourcedSpeed {
     pub gpus: u32,
     /// Whether the job's file lists the type, possibly under another name.
     pub is_listed: bool,
-    /// Remarks for the job's owner, one sentence each.
+    /// Remarks for the user, one sentence each.
     pub remarks: Vec<String>,
 }
 
 /// The source of a speed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpeedOrigin {
-    /// The job file has it for this type.
+    /// The job file lists the speed for this type.
     JobFile,
-    /// The job file has it for the same model under another name.
+    /// The job file lists the speed for the same GPU model under another name.
     OtherName(GpuType),
-    /// The cache of measured speeds has it.
+    /// The cache of measured speeds contains it.
     Measured(MeasuredSpeed),
     /// It was not measured, but estimated from other speeds.
     Estimated(SpeedEstimate),
@@ -86,7 +86,7 @@ impl ThroughputMatrix {
     /// counts, then the first by name.
     ///
     /// Without any entry, an estimate is used if the job allows it; `estimate` is the default for jobs that
-    /// do not say.
+    /// do not set it.
     pub fn new(jobs: &[impl Borrow<Job>], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
         // Learning ratios reads the whole cache, so it is done only if it is needed and can help.
         let tables = LazyCell::new(|| SpeedTables::new(jobs, cache));
@@ -97,7 +97,7 @@ impl ThroughputMatrix {
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
             let measured: BTreeMap<&GpuType, MeasuredSpeed> = cache.of_job(job).collect();
             let estimate = |gpu_type: &GpuType| {
-                // How the speed of a replica grows with its number of GPUs is unknown.
+                // The dependence of a replica's speed on its number of GPUs is unknown.
                 if possible && !job.has_replicas() {
                     tables.estimate(job, &measured, gpu_type, which)
                 } else {
@@ -173,7 +173,8 @@ impl SpeedKnowledge<'_> {
             return SpeedCell::Unusable(UnusableType::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
-        let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
+        let is_listed = source == SpeedOrigin::JobFile
+            || job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
         SpeedCell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
@@ -265,7 +266,7 @@ fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut V
     None
 }
 
-/// Returns those of `names` that are other names of `gpu_type`, the most specific one first.
+/// Returns the `names` that are other names of `gpu_type`, the most specific one first.
 fn other_names<'a>(
     names: impl IntoIterator<Item = &'a GpuType>,
     gpu_type: &GpuType,

@@ -11,7 +11,7 @@ pub struct SpeedRecord {
     /// more samples is later.
     pub observations: u64,
     /// A stated speed, until a sample counts.
-    pub stated: Option<Stated>,
+    pub stated: Option<StatedSpeed>,
     /// Measured step times, by batch.
     pub points: Vec<BatchPoint>,
     /// Samples too far from the points, the oldest first.
@@ -20,7 +20,7 @@ pub struct SpeedRecord {
 
 /// A speed stated by a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stated {
+pub struct StatedSpeed {
     pub speed: Speed,
     /// Time of the statement, in Unix seconds.
     pub at: f64,
@@ -125,7 +125,7 @@ impl SpeedRecord {
     /// Replaces the record with a stated speed.
     pub(super) fn state(&mut self, speed: Speed, at: f64) {
         let observations = self.observations + 1;
-        *self = Self { observations, stated: Some(Stated { speed, at }), ..Self::default() };
+        *self = Self { observations, stated: Some(StatedSpeed { speed, at }), ..Self::default() };
     }
 
     /// Removes speeds inferred from whole epochs or runs at `since` or later; returns whether there were any.
@@ -139,7 +139,7 @@ impl SpeedRecord {
         is_less
     }
 
-    /// Returns all its numbers as a sort key: of two records the greater wins, in every merge.
+    /// Returns all its numbers as a sort key: in every merge, the greater of two records wins.
     pub(super) fn order(&self) -> Vec<u64> {
         let stated =
             self.stated.iter().flat_map(|stated| [stated.speed.alpha(), stated.speed.beta(), stated.at]);

@@ -78,7 +78,7 @@ impl SampleSource {
     }
 }
 
-/// How samples change a record.
+/// The parameters by which samples change a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LearnRule<'a> {
     /// Weight of the newest sample in the moving average, in (0, 1].

@@ -106,8 +106,8 @@ impl Climb<'_> {
         Some(PriceEvaluation { value, used })
     }
 
-    /// Adjusts the prices: they rise where more is used than is available. All intervals move equally,
-    /// regardless of length.
+    /// Adjusts the prices: they rise for resources of which more is used than available. All intervals move
+    /// equally, regardless of length.
     fn step(
         &self,
         now: &mut TraceCertificate,

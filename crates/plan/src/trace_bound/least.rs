@@ -17,7 +17,7 @@ pub(super) struct Intervals<'a> {
     edges: &'a [f64],
 }
 
-/// A job's minimum as far as known from other prices, which shortens the search.
+/// The data of a job's minimum at other prices, which shorten the search.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Least {
     /// The interval in which the job ends.

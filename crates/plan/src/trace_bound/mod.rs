@@ -41,7 +41,7 @@ pub struct TraceBound {
 const ROUNDING: f64 = 1e-9;
 
 /// Returns a lower bound on the mean completion time of a problem's jobs, which arrive at the time in their
-/// progress and train all their epochs, whatever they hold; `None` if a job can never run.
+/// progress and train all their epochs, regardless of the GPUs that they hold; `None` if a job can never run.
 ///
 /// The prices are improved until `stop` returns true or no progress is made.
 pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBound> {

@@ -60,7 +60,7 @@ fn ratios_of_two_measured_models_scale_a_third() {
     let two = cache(&[("a", "v100", 100.0), ("a", "t4", 40.0), ("b", "v100", 10.0), ("b", "t4", 4.0)]);
     let (speed, origin) = estimate(&known, "t4", &two, Estimates::Learnt).expect("an estimate");
     assert_eq!((origin.method, origin.from), (Method::Ratios { models: 2 }, gpu("v100")));
-    // Between the other models' ratio, 400, and the table of GPUs.
+    // The estimate lies between the other models' ratio, 400, and the table of GPUs.
     let rate = speed.rate_at(1.0);
     assert!((400.0..500.0).contains(&rate), "{rate}");
     // More models with similar ratios give a smaller error.

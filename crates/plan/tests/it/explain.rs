@@ -45,7 +45,7 @@ fn the_worked_example() {
     assert_eq!(resnet.types[0].fewer, None);
     near(jct(resnet.types[1].fewer.as_ref()).0, 2e7 / 644.0);
     near(resnet.loss(1).expect("legal"), 2e7 / 644.0 - 2e7 / 1288.0);
-    // All V100 are its own, but the T4 are not.
+    // All V100 belong to the job, but the T4 do not.
     assert_eq!(resnet.types[1].alone.as_ref().ok(), resnet.types[1].alone_now.as_ref());
     near(resnet.types[0].alone.as_ref().expect("legal").jct, 2e7 / 550.0);
     assert_eq!(resnet.types[0].alone_now, None);

@@ -1,4 +1,4 @@
-//! Plans that trade off mean completion time, fairness and cost: which are listed, and their proven bounds.
+//! Plans that trade off mean completion time, fairness and cost: the listed plans, and their proven bounds.
 
 use hsched_plan::{JobModel, Parameters, ParetoPlan, Problem, ReplicaModel, fairness, pareto};
 use hsched_problems::bundle_cost::{bundles, fastest_link, time};
@@ -99,7 +99,7 @@ fn no_division_as_fair_has_a_mean_below_the_bound() {
 #[test]
 fn prices_bring_cheaper_plans() {
     let problem = problems::fifteen_gpus();
-    // P100, T4, V100: the V100 is expensive for its speed.
+    // Prices of P100, T4 and V100; the V100 is expensive for its speed.
     let found = plans(&problem, Some(&[1.0, 0.6, 4.0]));
     check(&found);
     let costs: Vec<f64> = found.iter().map(|plan| plan.cost.expect("prices")).collect();

@@ -47,7 +47,7 @@ fn has_gives_the_worked_example() {
 
 #[test]
 fn heterogeneity_is_the_mean_speed_over_the_slowest() {
-    // T4 275 + 884, V100 644 + 1754, two of each.
+    // Samples per second: T4 275 + 884, V100 644 + 1754, two GPUs of each type.
     let degree = hsched_plan::heterogeneity(&problems::worked_example()).expect("usable GPUs");
     near(degree, (2.0 * 1159.0 + 2.0 * 2398.0) / (4.0 * 1159.0));
 }
@@ -67,8 +67,8 @@ fn jps_draws_from_the_tail_of_the_list() {
     // the range after 70 % contains only the last: VGG-19 gets one GPU, as in HAS's solution.
     let (_, tail) = plan(&problem, "jps", &Parameters::default());
     near(tail.mean_jct, 11_225.836_5);
-    // After 33 % the range contains the last two, after 0 % all three; a sample of one is one of them,
-    // depending on the seed.
+    // After 33 %, the range contains the last two categories, after 0 % all three. A sample of size one is
+    // one of them, depending on the seed.
     let one = |seed| {
         let drawn = &Parameters::default().with("alpha", "0").with("samples", "1");
         plan(&Problem { seed, ..problem.clone() }, "jps", drawn).1.mean_jct
@@ -159,8 +159,8 @@ fn optimus_takes_the_first_node_of_equally_fast_gpus() {
 
 #[test]
 fn optimus_adds_gpus_one_by_one() {
-    // V100s go to both jobs, then T4s: with balanced batches ResNet-18 gains more from each. With equal parts
-    // a T4 slows its V100 down, so VGG-19, which loses least by that, gets both.
+    // V100s go to both jobs, then T4s: with balanced batches ResNet-18 gains more from each. With equal
+    // parts, a T4 slows its V100 down, so VGG-19, which loses least from this, gets both.
     let problem = problems::worked_example();
     let (balanced, outcome) = plan(&problem, "optimus-lb", &Parameters::default());
     assert_eq!(bundles(&problem, &balanced), [[2, 1], [0, 1]]);

@@ -125,8 +125,8 @@ pub fn best(
     least
 }
 
-/// Returns the bound that the prices prove: the jobs' cheapest bundles, minus what each node could earn with
-/// whole replicas.
+/// Returns the bound that the prices prove: the cost of the jobs' cheapest bundles, minus the most that each
+/// node could earn with whole replicas.
 fn proven(problem: &Problem, jobs: &[usize], bound: &Bound) -> f64 {
     let types = problem.gpu_types.len();
     let price = |ty: usize, size: u32| {
@@ -286,7 +286,7 @@ proptest! {
         }
         if let Some(bound) = bound.filter(|_| !placed.is_empty()) {
             let again = proven(&problem, &placed, &bound);
-            // A type that a job cannot do without may cost any price: sums of such are rounded.
+            // A type that a job requires may have any price, and sums of large prices are rounded.
             let paid: f64 = bound.prices.iter().zip(problem.offered()).map(|(price, count)| price * f64::from(count)).sum();
             let rounding = 1e-6 * again.abs() + 1e-12 * paid;
             prop_assert!((again - bound.root).abs() <= rounding, "{} claims {}", again, bound.root);

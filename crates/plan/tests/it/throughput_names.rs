@@ -45,7 +45,7 @@ fn another_name_of_the_model_gives_its_speed() {
     assert_eq!(custom, ["7 of FPGA; the speed of FPGA is used for fpga: same model"]);
 }
 
-/// A replica of four GPUs is not as fast as one of two.
+/// A replica of four GPUs does not have the speed of a replica of two.
 #[test]
 fn another_name_with_replicas_of_another_size_gives_no_speed() {
     let full = "nvidia_a100_80gb_pcie";

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::past_runs::rounded_up;
+use super::preemption::preempts_own;
 use super::room::{self, FreeHost};
 use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
 use hsched_model::catalogue::recognise;
@@ -93,13 +94,22 @@ impl ChangeContext<'_> {
                     partition.is_some_and(|partition| takes(partition, snapshot, &limited))
                 });
                 let names: Vec<&str> = kept.chain([partition.name.as_str()]).collect();
-                let added = ChangeSet::new(Change::Partition(names.join(",")), preemption(partition));
+                let added = self.preempting(Change::Partition(names.join(",")), partition, &limited);
                 limit.map_or_else(|| Some(added.clone()), |limit| limit.and(&added))
             });
             // The longest limit that it accepts is sufficient.
             list.extend(opened.take(1));
         }
         list
+    }
+
+    /// Returns a change to other partitions, of which this one is new, with its drawbacks if jobs may be
+    /// preempted: this job, or running jobs of the user.
+    fn preempting(&self, change: Change, partition: &QueuePartition, request: &Request) -> ChangeSet {
+        let mut set = ChangeSet::new(change, preemption(partition));
+        let changed = set.applied(request);
+        set.drawbacks.extend(preempts_own(self.snapshot, self.request, &changed));
+        set
     }
 
     /// Returns whether a partition has the same nodes, order and limits as one of the request's.
@@ -175,7 +185,7 @@ impl ChangeContext<'_> {
             });
             list.extend(elsewhere.filter_map(|partition| {
                 let change = Change::Partition(partition.name.clone());
-                set.and(&ChangeSet::new(change, preemption(partition)))
+                set.and(&self.preempting(change, partition, &changed))
             }));
         }
         list
@@ -223,8 +233,8 @@ impl ChangeContext<'_> {
         self.is_taken(set) && room::fits(self.snapshot, &set.applied(self.request))
     }
 
-    /// Returns fewer CPUs and less memory: the share of a node that corresponds to the GPUs, and what is left
-    /// on nodes with free GPUs.
+    /// Returns fewer CPUs and less memory: the share of a node that corresponds to the GPUs, and the amount
+    /// that is left on nodes with free GPUs.
     fn hosts(&self) -> Vec<ChangeSet> {
         let request = self.request;
         if room::gpus_per_node(request) == 0 || request.asks.exclusive {
@@ -238,7 +248,7 @@ impl ChangeContext<'_> {
                 list.push(set);
             }
         }
-        // Changes that leave the job most come first.
+        // Changes that leave the job the most resources come first.
         let left = |set: &ChangeSet| {
             let asks = set.applied(request).asks;
             (asks.cpus, asks.memory_mib)

@@ -95,7 +95,7 @@ impl ChangeSet {
         })
     }
 
-    /// Returns whether the job does the same as before, as far as past runs and the site show, so that no
+    /// Returns whether, according to past runs and the site, the job does the same as before, so that no
     /// decision is needed.
     pub fn is_harmless(&self) -> bool {
         self.drawbacks.iter().all(Drawback::is_harmless)

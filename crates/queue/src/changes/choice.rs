@@ -18,7 +18,7 @@ pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEs
         let is_better = |(number, other): (usize, &ChangeEstimate)| {
             let is_as_good = is_part(&other.set, &estimate.set)
                 || is_milder(other, estimate)
-                // Of several changes that differ only in names and start about equally soon, the first is
+                // Of several changes that differ only in names and start at about the same time, the first is
                 // enough.
                 || number < place && is_alike(&other.set, &estimate.set);
             is_as_good && other.worth - estimate.worth < notable

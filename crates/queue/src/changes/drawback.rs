@@ -17,27 +17,29 @@ pub enum Drawback {
     },
     /// The GPU type changes.
     OtherType { from: GpuType, to: GpuType },
-    /// It takes about this many times as long.
+    /// The job takes about this many times as long.
     RunsLonger(f64),
-    /// It must be able to train on this many nodes.
+    /// The job must be able to train on this number of nodes.
     Nodes(u32),
     /// Jobs of this partition may be preempted.
     MayBePreempted { partition: String },
+    /// Slurm may preempt these running jobs of the user for it.
+    PreemptsOwn { jobs: Vec<String> },
     /// Another account is charged.
     Charged { account: String },
-    /// It has this number of CPUs per node instead.
+    /// The job gets this number of CPUs per node instead.
     FewerCpus { from: u64, to: u64 },
-    /// It has this amount of memory per node instead, in MiB.
+    /// The job gets this amount of memory per node instead, in MiB.
     LessMemory {
         from: u64,
         to: u64,
-        /// The maximum that a past run used.
+        /// The maximum use of any past run.
         used: Option<u64>,
     },
 }
 
 impl Drawback {
-    /// Returns whether the job does the same as before, as far as past runs show.
+    /// Returns whether, according to past runs, the job does the same as before.
     pub fn is_harmless(&self) -> bool {
         match self {
             Self::EndsAfter { need, .. } => need.is_some(),
@@ -47,6 +49,7 @@ impl Drawback {
             | Self::RunsLonger(_)
             | Self::Nodes(_)
             | Self::MayBePreempted { .. }
+            | Self::PreemptsOwn { .. }
             | Self::FewerCpus { .. } => false,
         }
     }
@@ -77,6 +80,10 @@ impl fmt::Display for Drawback {
             Self::Nodes(1) => f.write_str("all its GPUs are on one node"),
             Self::Nodes(nodes) => write!(f, "the script must train on {nodes} nodes"),
             Self::MayBePreempted { partition } => write!(f, "jobs of {partition} may be preempted"),
+            Self::PreemptsOwn { jobs } => {
+                let jobs = jobs_in_words(jobs);
+                write!(f, "Slurm may stop (preempt) your running {jobs} for it")
+            }
             Self::Charged { account } => write!(f, "account {account} is charged"),
             Self::FewerCpus { from, to } => write!(f, "{to} CPUs instead of {from} on each node"),
             Self::LessMemory { from, to, used } => {
@@ -87,6 +94,16 @@ impl fmt::Display for Drawback {
                 }
             }
         }
+    }
+}
+
+/// Formats ids of jobs: `job 3`, `jobs 3 and 4`, `jobs 3, 4 and 5 more`.
+pub fn jobs_in_words(ids: &[String]) -> String {
+    match ids {
+        [one] => format!("job {one}"),
+        [one, other] => format!("jobs {one} and {other}"),
+        [one, other, rest @ ..] => format!("jobs {one}, {other} and {} more", rest.len()),
+        [] => "jobs".to_owned(),
     }
 }
 

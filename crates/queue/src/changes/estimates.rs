@@ -1,4 +1,4 @@
-//! How much sooner a job starts with each change, estimated in the same futures of the queue.
+//! Estimates of how much sooner a job starts with each change, from the same futures of the queue.
 
 use super::candidates::{ChangeContext, candidates};
 use super::choice::{MOST, shown};
@@ -56,9 +56,9 @@ pub struct ChangeEstimate {
     pub(crate) worth: f64,
 }
 
-/// Minimum gain of a change, in seconds,
+/// Minimum gain of a change, in seconds.
 const LEAST_GAIN: f64 = 600.0;
-/// and as a fraction of the wait.
+/// Minimum gain of a change, as a fraction of the wait.
 const LEAST_PART: f64 = 0.05;
 
 /// Number of best changes that are combined in pairs.
@@ -110,7 +110,7 @@ impl ChangeQuestion<'_> {
             self.played(best.map(|estimate| estimate.set.clone()).collect(), self.samples, stop);
         let futures = |start: &Start| start.forecast().map_or(0, |forecast| forecast.starts.len());
         if futures(&whole) < futures(&as_is) {
-            // Time ran out before as many futures as in the first look.
+            // Time ran out before this simulation had as many futures as the first one.
             return (as_is, list);
         }
         let list = self.gaining(&whole, played);
@@ -181,8 +181,8 @@ impl ChangeQuestion<'_> {
         played.into_iter().filter_map(gain).collect()
     }
 
-    /// Returns pairs of changes: of the best ones, of the best harmless ones, and of these with changes that
-    /// cost and gain nothing alone.
+    /// Returns pairs of changes: of the best ones, of the best harmless ones, and of the best harmless ones
+    /// with changes that cost and gain nothing alone.
     fn pairs(&self, singles: &[ChangeEstimate], harmless: &[ChangeSet]) -> Vec<ChangeSet> {
         let mut best: Vec<&ChangeEstimate> = singles.iter().collect();
         best.sort_by(|a, b| a.worth.total_cmp(&b.worth));

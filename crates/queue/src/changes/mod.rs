@@ -1,7 +1,7 @@
 //! Small changes of a request that make it start sooner: the possible ones, their drawbacks and their gains.
 //!
-//! This module knows neither scripts nor commands: the caller says which changes can be made, and with which
-//! place in the queue.
+//! This module knows neither scripts nor commands: the caller determines which changes can be made, and with
+//! which position in the queue.
 
 mod candidates;
 mod change;
@@ -10,10 +10,13 @@ mod drawback;
 mod estimates;
 mod obstacle;
 mod past_runs;
+mod preemption;
 mod room;
 
 pub use self::change::{Change, ChangeSet};
-pub use self::drawback::Drawback;
+pub use self::drawback::{Drawback, jobs_in_words};
 pub use self::estimates::{ChangeEstimate, ChangeEstimates, ChangeQuestion, estimate_changes};
 pub use self::obstacle::obstacle;
 pub use self::past_runs::{Need, PastRun, PastRuns, RunEnd};
+pub use self::preemption::own_preempted;
+pub(crate) use self::preemption::preempts_own;

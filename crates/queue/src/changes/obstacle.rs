@@ -7,8 +7,8 @@ use super::drawback::in_words;
 use super::room;
 use crate::{QueuePartition, Request, Snapshot};
 
-/// Returns why a request never starts regardless of other jobs, as far as partitions and nodes show; `None`
-/// if it may.
+/// Returns why a request never starts regardless of other jobs, according to partitions and nodes; `None` if
+/// it may start.
 pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let names = room::partitions(snapshot, request);
     let known: Vec<&QueuePartition> =

@@ -16,7 +16,7 @@ pub struct PastRun {
     pub memory_mib: Option<u64>,
 }
 
-/// How a past run ended.
+/// The end of a past run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
     /// It completed.
@@ -41,13 +41,14 @@ pub struct Need {
     pub least_limit: Seconds,
 }
 
-/// Limits are multiples of a quarter of an hour,
+/// Limits are multiples of a quarter of an hour.
 const STEP: f64 = 900.0;
-/// and at least this much longer than any past run.
+/// Limits are at least this much longer than any past run.
 const LEAST_MARGIN: f64 = 600.0;
 /// Margin relative to the longest run after one past run; after n runs it is smaller by the square root of n.
 const OPEN: f64 = 0.5;
-/// The same for memory, independent of the number of runs, because sampling often misses a peak.
+/// Margin relative to the highest memory use, regardless of the number of runs, because sampling often misses
+/// a peak.
 const OPEN_MEMORY: f64 = 0.25;
 
 impl PastRuns {
@@ -83,7 +84,7 @@ impl PastRuns {
         Seconds(self.0.iter().map(|run| run.ran.0).fold(0.0, f64::max))
     }
 
-    /// Returns the maximum memory that a completed run used on a node, and that plus a margin; `None` if
+    /// Returns the maximum memory that a completed run used on a node, and the same with a margin; `None` if
     /// unknown.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let done = self.0.iter().filter(|run| run.end == RunEnd::Completed);

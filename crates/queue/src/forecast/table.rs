@@ -29,7 +29,7 @@ impl QueueTable {
         Self::placed(snapshot, requests, &[])
     }
 
-    /// Returns the same if some requests already have a position in the queue.
+    /// Returns the table if some requests already have a position in the queue.
     pub(crate) fn placed(
         snapshot: &Snapshot,
         requests: &[Request],
@@ -89,7 +89,7 @@ impl QueueTable {
     }
 
     /// Returns requests by part, in groups that can be simulated together; separate simulations would be as
-    /// exact but slower in proportion.
+    /// exact, but proportionally slower.
     fn groups(&self, meant: &[bool]) -> Vec<(usize, Vec<usize>)> {
         let mut groups: Vec<(usize, Vec<usize>, u32)> = Vec::new();
         for (number, known) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {

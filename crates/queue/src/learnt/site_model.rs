@@ -120,8 +120,8 @@ impl SiteModel {
         Some(Self { history, model, basis: LearntBasis { days, starts }, score })
     }
 
-    /// Returns whether to use its estimates: if they were better than the simulation's where both exist,
-    /// otherwise if other users' jobs are hidden, which leaves the simulation with little data.
+    /// Returns whether to use its estimates: if both methods have estimates, whether the learnt ones were
+    /// better; otherwise, whether other users' jobs are hidden, which leaves the simulation with little data.
     pub fn is_used(&self, others_hidden: bool) -> bool {
         self.score.comparison.map_or(others_hidden, |comparison| comparison.learnt < comparison.player)
     }

@@ -37,7 +37,7 @@ pub struct JobLimits {
 }
 
 impl LimitUse {
-    /// Returns whether the job does not fit beside the present use.
+    /// Returns whether the limit has no room for the job beside the present use.
     pub fn is_full(&self) -> bool {
         self.used.is_some_and(|used| used + self.needed > self.max + 1e-6)
     }
@@ -70,7 +70,7 @@ impl LimitUse {
         }
     }
 
-    /// Returns that it never allows the job to start, as the end of a sentence.
+    /// Returns, as the end of a sentence, that the limit never allows the job to start.
     pub fn never(&self) -> String {
         let (max, needed) = (self.amount(self.max), self.amount(self.needed));
         let (name, whose) = (&self.name, self.whose());

@@ -26,7 +26,7 @@ pub struct ReachedLimit {
 }
 
 impl Snapshot {
-    /// Returns the limits that delay the user's pending jobs, as far as limits are known.
+    /// Returns the known limits that delay the user's pending jobs.
     pub fn reached_limits(&self) -> Vec<ReachedLimit> {
         if self.limits.is_none() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A limit that remains violated whatever other jobs end, in words.
+//! A limit that remains violated no matter which other jobs end, in words.
 
 use std::fmt;
 

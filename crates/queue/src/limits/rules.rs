@@ -205,7 +205,7 @@ impl<'a> LimitRules<'a> {
         (draft.rule, adds)
     }
 
-    /// Returns the QOS whose limits count, in descending precedence.
+    /// Returns the QOS whose limits count, in descending order of precedence.
     fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
     where
         'a: 'b,

@@ -14,9 +14,9 @@ pub(super) struct Tally {
     pub rules: Vec<Rule>,
     /// The definition of each counter.
     pub names: BTreeMap<usize, CounterKey>,
-    /// Use by some of the running jobs,
+    /// Use by some of the running jobs.
     pub mine: Counters,
-    /// and by all.
+    /// Use by all running jobs.
     pub all: Counters,
 }
 

@@ -34,7 +34,7 @@ impl Later {
         }
     }
 
-    /// Returns when the next job joins, as far as known.
+    /// Returns when the next job joins, if known.
     pub(super) fn next(&self) -> Option<f64> {
         if self.list.is_empty() {
             return None;
@@ -46,7 +46,7 @@ impl Later {
         begins.chain(self.elsewhere.iter().map(|(end, _)| *end)).min_by(f64::total_cmp)
     }
 
-    /// Returns the jobs that join by now.
+    /// Returns the jobs that have joined by now.
     pub(super) fn due(&mut self, now: f64) -> Vec<LineJob> {
         if self.list.is_empty() {
             return Vec::new();

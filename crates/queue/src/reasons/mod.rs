@@ -11,7 +11,7 @@ pub use self::named::with_blanks as reason_with_blanks;
 
 use std::borrow::Cow;
 
-/// What ends a reason.
+/// The condition that ends a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiftedBy {
     /// Time: other jobs end, or a given time is reached.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::LiftedBy;
 use super::LiftedBy::{Change, End, Release, Site, Time, Unknown};
 
-/// The name of a reason, what lifts it, its meaning, and what the user can do.
+/// The name of a reason, the condition that ends it, its meaning, and what the user can do.
 type ReasonRow = (&'static str, LiftedBy, &'static str, &'static str);
 
 /// Beginnings of sentences that Slurm prints in place of a name, and the name used for each here.

@@ -92,11 +92,13 @@ impl StartAdvice {
         let mut advice = worthwhile(advice, as_it_is);
         advice.sort_by(compare);
         advice.truncate(MOST);
+        // As in `hsched when`, changes without drawbacks come first, and changes that end other jobs last.
+        advice.sort_by_key(Advice::cost);
         Self { as_is, advice, is_looked_for }
     }
 }
 
-/// Compares remedies: the earliest start first, then the lowest cost, then the most time left for the job.
+/// Compares remedies: the earliest start first, then the lowest cost, then the longest time for the job.
 fn compare(one: &Advice, other: &Advice) -> Ordering {
     let minutes = |advice: &Advice| {
         advice.start.forecast().map_or(f64::INFINITY, |forecast| (forecast.start.mean.0 / 60.0).floor())
@@ -127,7 +129,8 @@ impl Adviser<'_> {
                 "BeginTime" => self.pending.job.begin.is_some(),
                 "Reservation" => self.has_reservation(),
                 _ => {
-                    // No future simulates what lifts a limit without numbers or one on past use.
+                    // The futures do not simulate the end of limits without numbers and of limits on past
+                    // use.
                     self.explanation.limit.is_some()
                         && self.reason.limit.is_some_and(|limit| !limit.is_on_past_use())
                 }
@@ -142,8 +145,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns whether a partition accepts the job with a remedy, and the remedy changes what its reason is
-    /// about.
+    /// Returns whether a partition accepts the job with a remedy, and the remedy affects the subject of its
+    /// reason.
     fn is_let_in(&self, advice: &Advice) -> bool {
         let (Remedy::InPlace(set) | Remedy::NewJob(set)) = &advice.remedy else { return true };
         let request = &advice.request;
@@ -161,7 +164,7 @@ impl Adviser<'_> {
         is_taken && set.changes.iter().any(|change| self.is_about(change))
     }
 
-    /// Returns whether a change concerns what the reason is about.
+    /// Returns whether a change affects the subject of the reason.
     fn is_about(&self, change: &Change) -> bool {
         use Change::{Account, Cpus, GpuType, Gpus, Limit, Memory, Partition, Qos};
         let is_of_size = matches!(change, GpuType(_) | Gpus { .. } | Cpus(_) | Memory(_));
@@ -351,8 +354,8 @@ impl Adviser<'_> {
     }
 }
 
-/// Returns whether a pending job cannot be changed like this, because other options depend on the number and
-/// type of its GPUs.
+/// Returns whether a pending job cannot be changed in this way, because other options depend on the number
+/// and type of its GPUs.
 fn is_for_a_new_job(change: &Change) -> bool {
     matches!(change, Change::GpuType(_) | Change::Gpus { .. } | Change::Cpus(_))
 }

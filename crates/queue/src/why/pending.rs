@@ -186,7 +186,7 @@ impl PendingExplainer<'_> {
         })
     }
 
-    /// Returns what never allows the job to start in any partition, in sentences.
+    /// Returns the conditions that never allow the job to start in any partition, in sentences.
     fn never(&self, blocks: &PartitionBlocks) -> Vec<String> {
         let first = |list: &[Breach]| {
             let is_named = |breach: &&Breach| {

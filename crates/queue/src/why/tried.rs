@@ -1,5 +1,6 @@
 //! Candidate remedies for a pending job, before starts are estimated.
 
+use crate::changes::preempts_own;
 use crate::why::advice::Adviser;
 use crate::why::room::PendingRoom;
 use crate::why::words::all_gpus;
@@ -14,7 +15,7 @@ use hsched_model::number::{to_f64, to_u64};
 /// Maximum number of the user's other jobs whose end is tried.
 const CANCELLED: usize = 4;
 
-/// The shortest time limit that is advised, and the minimum reduction, in seconds: a quarter of an hour.
+/// The shortest recommended time limit, and the minimum reduction, in seconds: a quarter of an hour.
 const LEAST_LIMIT: f64 = 900.0;
 
 /// Gap between a job's end and the start of the next one, in seconds: Slurm counts in minutes, and looks are
@@ -22,7 +23,7 @@ const LEAST_LIMIT: f64 = 900.0;
 const MARGIN: f64 = 120.0;
 
 impl Adviser<'_> {
-    /// Returns other partitions, QOS and accounts that accept the job, if its reason is that a present one
+    /// Returns other partitions, QOS and accounts that accept the job, if its reason is that a current one
     /// does not.
     pub(super) fn elsewhere(&self) -> Vec<Change> {
         const MOST_TRIED: usize = 4;
@@ -204,10 +205,10 @@ pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot)
         Change::Partition(name) => {
             let known =
                 snapshot.partitions.iter().find(|partition| partition.name == *name && partition.preemptible);
-            known
-                .map(|partition| Drawback::MayBePreempted { partition: partition.name.clone() })
-                .into_iter()
-                .collect()
+            let changed = Request { partition: Some(name.clone()), ..request.clone() };
+            let preempted =
+                known.map(|partition| Drawback::MayBePreempted { partition: partition.name.clone() });
+            preempted.into_iter().chain(preempts_own(snapshot, request, &changed)).collect()
         }
         Change::Account(account) => vec![Drawback::Charged { account: account.clone() }],
         _ => Vec::new(),

@@ -5,12 +5,12 @@ use crate::why::{Advice, Remedy};
 use crate::{Change, ChangeSet, Forecast};
 use hsched_model::{Request, Seconds};
 
-/// Minimum gain of a remedy, in seconds,
+/// Minimum gain of a remedy, in seconds.
 const LEAST_GAIN: f64 = 600.0;
-/// and as a fraction of the wait.
+/// Minimum gain of a remedy, as a fraction of the wait.
 const LEAST_PART: f64 = 0.05;
 
-/// Returns the remedies to show, each once; all that may help if the start `as_is` is unknown.
+/// Returns the remedies to show, each once; if the start `as_is` is unknown, all that may help.
 pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<Advice> {
     let gains = |advice: &Advice| {
         as_is.is_none_or(|as_is| advice.start.forecast().is_some_and(|after| is_sooner(as_is, after)))
@@ -29,8 +29,8 @@ pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<A
     list.iter().filter(is_needed).cloned().collect()
 }
 
-/// Returns whether a start is notably sooner than another: by the medians or on average, over the futures in
-/// which both were simulated, and later by neither.
+/// Returns whether a start is notably sooner than another: by the median or the mean over the futures in
+/// which both were simulated, and not later by the other one.
 fn is_sooner(before: &Forecast, after: &Forecast) -> bool {
     if before.starts.is_empty() != after.starts.is_empty() {
         // Results of different futures cannot be compared.
@@ -133,7 +133,7 @@ impl Advice {
     }
 }
 
-/// Returns whether changes of the same kinds leave a job more than others.
+/// Returns whether changes of the same kinds leave a job more resources than others.
 fn is_milder((changes, request): (&ChangeSet, &Request), (others, other): (&ChangeSet, &Request)) -> bool {
     let is_amount = |change: &Change| {
         matches!(change, Change::Limit(_) | Change::Memory(_) | Change::Cpus(_) | Change::Gpus { .. })

@@ -120,7 +120,7 @@ fn a_limit_that_past_runs_allow_comes_first_and_costs_nothing() {
 #[test]
 fn without_past_runs_the_longest_limit_that_helps_is_a_question() {
     let estimates = found(&a_hole(), &request("a100", 2, 24.0), &PastRuns::default());
-    // With 12 h it waits as before. One GPU instead of two does not help.
+    // With a limit of 12 h, the job waits as before. One GPU instead of two does not help.
     assert_eq!(told(&estimates), [(&[hours(6.0)][..], Some(16.0))]);
     let [estimate] = estimates.list.as_slice() else { panic!("one") };
     assert!(!estimate.set.is_harmless());
@@ -192,7 +192,7 @@ fn fewer_gpus_take_longer_and_get_the_limit_that_they_need() {
     let longer = Drawback::RunsLonger(2.0);
     let unknown = told_of(24.0, &PastRuns::default());
     assert_eq!(unknown, [ChangeSet { changes: vec![half.clone()], drawbacks: vec![longer.clone()] }]);
-    // Four hours become eight, and with a margin twelve.
+    // Four hours become eight and, with a margin, twelve.
     let known = told_of(10.0, &past("a100", 4, 4.0));
     assert_eq!(known, [ChangeSet { changes: vec![half, hours(12.0)], drawbacks: vec![longer] }]);
     // A run of 40 hours ends later with half of the GPUs.
@@ -246,7 +246,7 @@ fn another_account_or_qos_may_come_first() {
     snapshot.qos_priority = [("high".to_owned(), 1000.0)].into();
     let estimates = found(&snapshot, &request("a100", 2, 24.0), &past("a100", 2, 20.0));
     let told = told(&estimates);
-    // The account is charged without a further gain, and both together also gain no more.
+    // The account is charged without an additional gain, and both changes together also gain no more.
     assert_eq!(told, [(&[Change::Qos("high".to_owned())][..], Some(16.0))]);
     snapshot.accounts[0].allowed_qos.truncate(1);
     let estimates = found(&snapshot, &request("a100", 2, 24.0), &past("a100", 2, 20.0));
@@ -263,7 +263,7 @@ fn two_changes_together_may_do_what_neither_does() {
     let snapshot = queue(&nodes, &jobs, &[json!({ "name": "q", "tier": 1 })]);
     let estimates = found(&snapshot, &request("a100", 2, 24.0), &past("a100", 2, 3.0));
     let told = told(&estimates);
-    // On `n1` it waits for 32 hours, on `n2` for 16.
+    // On `n1`, the job waits for 32 hours, on `n2` for 16.
     let both = [to_partition("p,q"), hours(4.5)];
     let first = told[0].0;
     assert!(first.len() == 2 && both.iter().all(|change| first.contains(change)), "{told:?}");
@@ -290,7 +290,7 @@ fn a_pending_job_keeps_its_place() {
         estimate_changes(&question, &|| false)
     };
     let first = QueuePosition { priority: 500.0, submitted: Time(at(-2.0)) };
-    // Ahead of the other job it starts at once, whatever is changed.
+    // Ahead of the other job, it starts at once, regardless of the change.
     assert_eq!(told(&ask(&|_| Some(first))), []);
     assert_eq!(told(&ask(&|_| None)).len(), 1);
 }

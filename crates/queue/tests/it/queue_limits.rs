@@ -1,5 +1,5 @@
-//! Tiny queues under limits of accounts, users and QOS. There is always room; times are in hours, with all
-//! jobs running to their limits.
+//! Tiny queues under limits of accounts, users and QOS. There are always free GPUs. Times are in hours, and
+//! all jobs run to their limits.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
     forecast(&question, &|| false).remove(0).start
 }
 
-/// Returns the same in hours.
+/// Returns the start of a request in hours.
 fn start(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> f64 {
     match outlook(snapshot, account, gpus, limit) {
         Start::Estimated(forecast) => forecast.at_limits.map_or(f64::INFINITY, |at| at.0 / 3600.0),
@@ -108,7 +108,7 @@ fn max_jobs_counts_the_users_jobs_in_the_account() {
 
 #[test]
 fn minutes_left_fall_with_time() {
-    // 2 GPUs for 4 h: 480 min are left; 1 GPU for 1 h needs 60 of 300.
+    // The 2 GPUs for 4 h have 480 min left; 1 GPU for 1 h needs 60 of 300 min.
     let cap = limit("a:bio", "GrpTRESRunMins", GPUS, 300.0);
     let seen = snapshot(&[cap], &[running("1", ("you", "bio"), 2, 4.0)]);
     assert_eq!(start(&seen, "bio", 1, 1.0), 2.0);

@@ -114,7 +114,7 @@ fn pending_jobs_of_others_go_where_their_options_allow() {
         job["asks"] = with(job["asks"].clone(), asks);
         snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 4, 4.0), job])
     };
-    // It uses the first node that becomes free, otherwise the other one.
+    // The request uses the first node that becomes free, otherwise the other one.
     assert_eq!(start(&whole(json!({})), request(4, 1.0)), Some(4.0));
     assert_eq!(start(&whole(json!({ "nodelist": ["n2"] })), request(4, 1.0)), Some(2.0));
     assert_eq!(start(&whole(json!({ "exclude": ["n1"] })), request(4, 1.0)), Some(2.0));
@@ -224,7 +224,7 @@ fn a_chain_across_parts_of_the_queue_goes_on() {
 #[test]
 fn a_job_past_its_limit_still_holds_its_nodes() {
     let mut queue = snapshot(&[running("1", "n1", 4, -1.0), running("2", "n2", 4, 30.0)]);
-    // It is unknown why it still runs, so it is assumed to take as long again.
+    // The reason why the job still runs is unknown, so it is assumed to take as long again.
     let hours = start(&queue, request(4, 1.0)).expect("a start");
     assert!((hours - 1.0).abs() < 0.1, "{hours}");
     queue["scheduling"] = json!({ "overtime_s": 3.0 * 3600.0 });
@@ -240,7 +240,7 @@ fn a_job_past_its_limit_still_holds_its_nodes() {
 
 #[test]
 fn a_job_of_several_partitions_starts_in_the_first_that_lets_it() {
-    // Partition q comes first whatever the priority, and its QOS allows two GPUs in total.
+    // Partition q comes first regardless of priorities, and its QOS allows two GPUs in total.
     let several = |limit: u32| {
         let job = with(waiting("3", 4, 10.0), json!({ "partitions": ["p", "q"], "priority": 1 }));
         let mut queue = snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 4, 30.0), job]);
@@ -249,9 +249,9 @@ fn a_job_of_several_partitions_starts_in_the_first_that_lets_it() {
         queue
     };
     assert_eq!(start(&several(8), request(4, 1.0)), Some(12.0));
-    // Only p accepts it, where the request has the higher priority.
+    // Only p accepts the other job, and the request has the higher priority there.
     assert_eq!(start(&several(2), request(4, 1.0)), Some(2.0));
-    // It runs once, not once in each partition.
+    // The job runs once, not once in each partition.
     assert_eq!(start(&several(8), request(4, 30.0)), Some(12.0));
 }
 

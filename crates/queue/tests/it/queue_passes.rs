@@ -75,11 +75,11 @@ fn start(snapshot: &Value, request: Request) -> Option<f64> {
 
 #[test]
 fn a_short_job_fits_the_hole_before_a_wide_one() {
-    // Two GPUs are free until 4; then the wide job takes all until 14.
+    // Two GPUs are free until 4; then, the wide job takes all GPUs until 14.
     let queue = snapshot(&[node("n1", 4)], &[running("1", &[("n1", 2)], 4.0), waiting("2", (1, 4), 10.0)]);
     assert_eq!(start(&queue, request((1, 2), 4.0)), Some(0.0));
     assert_eq!(start(&queue, request((1, 2), 5.0)), Some(14.0));
-    // A request that comes first is not delayed, and the wide job waits for it.
+    // A request with a higher priority is not delayed, and the wide job waits for it.
     let first = Request { account: Some("high".to_owned()), ..request((1, 2), 5.0) };
     assert_eq!(start(&queue, first), Some(0.0));
 }
@@ -142,8 +142,8 @@ fn tasks_of_an_array_run_up_to_its_limit() {
         };
         snapshot(&[node("n1", 2)], &[tasks])
     };
-    // With one task at a time, the other GPU is free. Without a limit two start, and the third waits until 2
-    // for a GPU of the node.
+    // With one task at a time, the other GPU is free. Without a limit, two tasks start, and the third one
+    // waits until 2 for a GPU of the node.
     assert_eq!(start(&array(Some(1)), request((1, 1), 50.0)), Some(0.0));
     assert_eq!(start(&array(None), request((1, 1), 50.0)), Some(2.0));
     assert_eq!(start(&array(None), request((1, 2), 1.0)), Some(4.0));
@@ -198,8 +198,8 @@ fn exclusive_partitions_give_whole_nodes() {
 
 #[test]
 fn a_job_beyond_the_window_keeps_nothing() {
-    // The job on two nodes could start at 30: with a window of two days nodes are reserved for it, with one
-    // day they are not.
+    // The job on two nodes could start at 30. With a window of two days, nodes are reserved for it; with one
+    // day, they are not.
     let jobs = [running("1", &[("n1", 4)], 30.0), waiting("2", (2, 4), 5.0)];
     let queue = |hours: f64| {
         let queue = snapshot(&[node("n1", 4), node("n2", 4)], &jobs);
@@ -233,7 +233,7 @@ fn where_others_are_hidden_nothing_is_foretold() {
     assert!(matches!(forecast(&question, &|| false)[..], [StartEstimate { start: Start::Unknown(_), .. }]));
 }
 
-/// The only submissions of the week came in one second, like the tasks of an array.
+/// The only submissions of the week arrived within one second, like the tasks of an array.
 #[test]
 fn submissions_of_one_second_end_in_an_estimate() {
     let ended = |task: u32| {

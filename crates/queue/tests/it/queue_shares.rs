@@ -72,12 +72,13 @@ fn starts(snapshot: &Snapshot) -> Vec<f64> {
 #[test]
 fn who_uses_much_is_overtaken() {
     let without = starts(&snapshot(None));
-    // Ann has used slightly less than we have, and uses 64 CPUs: within an hour she has used more.
+    // Ann has used slightly less than the user and holds 64 CPUs, so within an hour she has used more.
     let with = starts(&snapshot(Some(shares(1e6, 1.1e6))));
     assert!(with.iter().zip(&without).all(|(with, without)| with <= without), "{with:?} {without:?}");
     let sooner = with.iter().zip(&without).filter(|(with, without)| **with < **without - 1.0).count();
     assert!(sooner >= 15, "{sooner} of 20: {with:?} {without:?}");
-    // Far less: even after a month, in which our usage decays to a sixteenth, she stays first.
+    // Ann has used far less: she stays first even after a month, in which the user's usage decays to a
+    // sixteenth.
     let far = starts(&snapshot(Some(shares(1e6, 1e13))));
     assert_eq!(far, without);
 }

@@ -213,6 +213,55 @@ fn cancelling_another_job_of_ones_own_is_advised_where_it_helps() {
 }
 
 #[test]
+fn what_costs_nothing_comes_first_and_what_ends_other_jobs_last() {
+    // With job 1 cancelled, the job starts at once; in another partition, three hours later.
+    let more = json!({
+        "nodes": [{ "name": "n1", "partitions": ["gpu"], "gpus": [{ "type": "a100", "count": 4 }] },
+            { "name": "n2", "partitions": ["short", "spare"], "gpus": [{ "type": "a100", "count": 4 }] }],
+        "partitions": [{ "name": "gpu", "default": true }, { "name": "short" }],
+    });
+    let other =
+        json!({ "since": at(-1.0), "holds": [{ "node": "n2", "gpus": [{ "type": "a100", "count": 4 }] }] });
+    let other = with(running("2", "bob", 4, 3.0), &json!({ "partitions": ["short"], "running": other }));
+    let jobs = [running("1", "ann", 4, 6.0), other, pending("3", 4, 2.0, "Resources")];
+    let found = outlook(&queue(&jobs, &more), "3");
+    let commands: Vec<&Remedy> = found.advice.iter().map(|advice| &advice.remedy).collect();
+    assert!(matches!(&commands[0], Remedy::InPlace(set) if set.drawbacks.is_empty()), "{commands:?}");
+    assert!(matches!(commands.last(), Some(Remedy::Cancel { .. })), "{commands:?}");
+}
+
+#[test]
+fn a_partition_in_which_a_job_preempts_ones_own_says_so() {
+    let with_mode = |preemptible: bool, node: &str| {
+        let more = json!({
+            "nodes": [{ "name": "n1", "partitions": ["low", "short", "high"], "gpus": [{ "type": "a100", "count": 4 }] },
+                { "name": "n2", "partitions": ["gpu", "low"], "gpus": [{ "type": "a100", "count": 4 }] }],
+            "partitions": [{ "name": "gpu", "default": true, "tier": 1 }, { "name": "high", "tier": 9 },
+                { "name": "low", "tier": 1, "preemptible": preemptible }],
+        });
+        let own = with(
+            running("1", "ann", 1, 8.0),
+            &json!({ "partitions": ["low"], "running": { "since": at(-1.0),
+                "holds": [{ "node": node, "gpus": [{ "type": "a100", "count": 1 }] }] } }),
+        );
+        let other = with(
+            running("2", "bob", 4, 8.0),
+            &json!({ "running": { "since": at(-1.0), "holds": [{ "node": "n2", "gpus": [{ "type": "a100", "count": 3 }] }] } }),
+        );
+        let found = outlook(&queue(&[own, other, pending("3", 2, 2.0, "Resources")], &more), "3");
+        let to_high = found.advice.iter().find(|advice| {
+            matches!(&advice.remedy, Remedy::InPlace(set)
+                if set.changes.iter().any(|change| matches!(change, hsched_queue::Change::Partition(names) if names.contains("high"))))
+        });
+        to_high.expect("a change to the partition").remedy.drawbacks()
+    };
+    assert_eq!(with_mode(true, "n1"), ["Slurm may stop (preempt) your running job 1 for it"]);
+    // Neither a partition whose jobs are not preempted nor another node matters.
+    assert_eq!(with_mode(false, "n1"), [""; 0]);
+    assert_eq!(with_mode(true, "n2"), [""; 0]);
+}
+
+#[test]
 fn limits_are_met_by_the_smallest_change() {
     let changed = |jobs: &[Value], more: &Value| {
         let found = outlook(&queue(jobs, more), "3");

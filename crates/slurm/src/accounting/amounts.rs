@@ -56,7 +56,7 @@ pub(super) fn resident_mib(row: &AccountingRow) -> Result<Option<f64>, String> {
 pub(super) enum Requested {
     PerCpu(f64),
     PerNode(f64),
-    /// For the whole job, as Slurm 21.08 and later print it.
+    /// Memory of the whole job, as printed by Slurm 21.08 and later.
     Whole(f64),
 }
 

@@ -90,7 +90,7 @@ impl ColumnPlaces {
     }
 }
 
-/// A row with as many cells as the header has columns.
+/// A row with the same number of cells as the header.
 #[derive(Clone, Debug)]
 pub(super) struct AccountingRow<'a> {
     columns: &'a ColumnPlaces,

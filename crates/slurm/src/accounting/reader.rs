@@ -108,7 +108,7 @@ impl AccountingReader {
     /// Reads a row of a job or of a step.
     ///
     /// # Errors
-    /// What is wrong with the row; it is skipped.
+    /// The problem of the row, which is skipped.
     fn read(&mut self, line: &str) -> Result<(), String> {
         let columns = self.columns;
         let shown = columns.id_of(line).unwrap_or_default().trim();

@@ -57,7 +57,7 @@ pub(super) struct StepUse {
 }
 
 impl AccountedRun {
-    /// Returns how long the run took.
+    /// Returns the duration of the run.
     pub fn elapsed(&self) -> Seconds {
         self.ended.since(self.started)
     }
@@ -81,7 +81,7 @@ impl AccountedRun {
         (elapsed > 0.0).then(|| seconds / elapsed)
     }
 
-    /// Returns the idle fraction of its GPUs on average; `None` if it was not measured.
+    /// Returns the mean idle fraction of its GPUs; `None` if it was not measured.
     pub fn idle_share(&self) -> Option<f64> {
         let StepUse { busy_gpu_seconds, gpus_a_node, has_slices, .. } = self.steps;
         let available = gpus_a_node * self.elapsed().0;

@@ -56,7 +56,7 @@ fn memory_is_asked_for_in_many_forms() {
     check("62.50Gn", "1", Some(64_000.0), false);
     check("4Gc", "1", Some(32_768.0), true);
     check("64G", "2", Some(32_768.0), false);
-    // All memory of the node; and a missing column.
+    // All memory of the node, and a missing column.
     check("0n", "1", Some(65_536.0), false);
     check("", "2", Some(32_768.0), false);
 }

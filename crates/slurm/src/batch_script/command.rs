@@ -119,7 +119,7 @@ pub(super) fn is_opaque(words: &[String]) -> bool {
     words.split(|word| word == "|").any(is_opaque_part)
 }
 
-/// The same for one part of a pipe.
+/// Returns whether one part of a pipe may start a training that cannot be inspected.
 fn is_opaque_part(words: &[String]) -> bool {
     let Some(first) = words.iter().find(|word| assignment(word).is_none()) else { return false };
     let name = program(first);
@@ -166,7 +166,7 @@ fn is_python(word: &str) -> bool {
     rest.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Returns whether Python trains with these arguments, as far as they show.
+/// Returns whether Python may train with these arguments.
 fn trains(arguments: &[String]) -> bool {
     let mut arguments =
         arguments.iter().map(String::as_str).skip_while(|word| ["-u", "-O", "-B"].contains(word));

@@ -1,4 +1,5 @@
-//! Imports batch scripts as entries of a job file, and lists what could not be imported with its line.
+//! Imports batch scripts as entries of a job file, and lists the parts that could not be imported with their
+//! lines.
 //!
 //! Never guesses: missing values are left to be filled in, and differences in behaviour are listed.
 
@@ -22,12 +23,12 @@ use crate::script::{ScriptReading, ScriptSource, read_script};
 use hsched_model::JobName;
 use hsched_model::formats::parse_type;
 
-/// A job as far as a script describes it.
+/// The part of a job that a script describes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
     /// Keys of the job file with their values.
     pub keys: BTreeMap<&'static str, Value>,
-    /// Remarks on what was not imported or differs, in line order.
+    /// Remarks on options that were not imported or that differ, in line order.
     pub remarks: Vec<Remark>,
     /// The script's text about values that only the user knows, by key.
     pub hints: BTreeMap<&'static str, String>,
@@ -73,8 +74,8 @@ pub fn read(script: &str, name: &str) -> Imported {
     imported
 }
 
-/// Returns the number of processes that the script starts without a launcher, and the number of GPUs, as far
-/// as known.
+/// Returns the number of processes that the script starts without a launcher, and the number of GPUs, if
+/// known.
 fn processes(reading: &ScriptReading) -> Processes {
     let total = reading.request.as_ref().map(|request| &request.total);
     Processes {

@@ -129,7 +129,7 @@ fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut 
     }
 }
 
-/// Imports how and when the job is warned of its end: `B:USR1@120`.
+/// Imports the signal that warns the job of its end, and its time: `B:USR1@120`.
 fn signal(line: usize, value: &str, imported: &mut Imported) -> bool {
     let (signal, time) = value.split_once('@').unwrap_or((value, "60"));
     let Ok(seconds) = time.parse::<u32>() else { return false };

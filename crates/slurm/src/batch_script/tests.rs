@@ -43,7 +43,7 @@ fn a_job_on_several_nodes() {
       - name: job
         samples_per_epoch: TODO   # training samples per epoch
         epochs: TODO   # total number of epochs; line 25 has --epochs 90
-        global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement; line 25 has --batch_size 256
+        global_batch: TODO   # samples per step over all ranks; the same for every placement; line 25 has --batch_size 256
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
         #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python train.py --init_method tcp://$MASTER_ADDR:3456 --world_size $SLURM_NTASKS --batch_size 256 --epochs 90"
@@ -77,7 +77,7 @@ fn a_job_array_with_torchrun() {
       - name: bert
         samples_per_epoch: TODO   # training samples per epoch
         epochs: TODO   # total number of epochs
-        global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
+        global_batch: TODO   # samples per step over all ranks; the same for every placement
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
         #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python finetune.py --seed $TASK --lr=1e-4"
@@ -110,7 +110,7 @@ fn options_of_every_spelling() {
       - name: gpt2
         samples_per_epoch: TODO   # training samples per epoch
         epochs: TODO   # total number of epochs
-        global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
+        global_batch: TODO   # samples per step over all ranks; the same for every placement
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
         #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python -m trainer.main --config cfg.yaml"

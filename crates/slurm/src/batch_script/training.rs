@@ -1,4 +1,4 @@
-//! The training command: whether hsched's ranks would run the same, and remarks on it.
+//! The training command: whether hsched's ranks would run the same command, and remarks on it.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::command::Started;
 use super::words::split;
 use super::{Imported, Processes};
 
-/// Imports the training command, unless hsched's ranks would run something else.
+/// Imports the training command, unless hsched's ranks would run a different one.
 pub(super) fn take_command(
     piece: &ScriptPiece,
     started: &Started,

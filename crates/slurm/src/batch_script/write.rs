@@ -11,7 +11,7 @@ use hsched_model::formats::{TODO, flow, job_keys};
 const UNKNOWN: [(&str, &str); 5] = [
     ("samples_per_epoch", "training samples per epoch"),
     ("epochs", "total number of epochs"),
-    ("global_batch", "samples per step over all ranks; never changes, whatever the placement"),
+    ("global_batch", "samples per step over all ranks; the same for every placement"),
     ("model_size", "bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB"),
     ("command", "what each rank runs, such as python train.py"),
 ];

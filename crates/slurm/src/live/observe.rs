@@ -1,4 +1,4 @@
-//! Finds hsched's submissions in Slurm's output, and how those ended that have left the queue.
+//! Finds hsched's submissions in Slurm's output, and the ends of submissions that have left the queue.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -144,12 +144,12 @@ fn queue_state(
     QueueState::Running { since, gpus }
 }
 
-/// Returns when an ended job started. A job without nodes never did, although Slurm shows a start.
+/// Returns when an ended job started. A job without nodes never started, although Slurm shows a start.
 fn begun(nodes: &str, start: Option<&str>) -> Option<Time> {
     start.filter(|_| !nodes.is_empty()).and_then(time::unix).map(Time)
 }
 
-/// Returns how a submission ended that has left the queue, from Slurm's records of it.
+/// Returns how a submission that has left the queue ended, from Slurm's records of it.
 pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[JobRecord]) -> Option<Sighting> {
     let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;
@@ -166,8 +166,8 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
     Some(Sighting { of, job_id: record.id, submit_time, state: queue_state, reason: None })
 }
 
-/// Returns how a submission of a race ended, depending on which one has taken the job; `None` if that is not
-/// known yet.
+/// Returns how a submission of a race ended, which depends on the submission that has claimed the job; `None`
+/// if that is not known yet.
 pub(super) fn end_in_race(end: &End, job_id: JobId, taken: Option<JobId>) -> Option<End> {
     let is_failure = matches!(
         end,

@@ -1,4 +1,4 @@
-//! The jobs of scripts in the queue, and how those ended that have left it.
+//! The jobs of scripts in the queue, and the ends of jobs that have left it.
 //!
 //! A job array counts as one job: it runs while one of its tasks runs, and has completed when all of them
 //! have.
@@ -14,7 +14,7 @@ use hsched_model::{JobId, Seconds, Time};
 /// Ends of the tasks of an array or of the components of a heterogeneous job; one end for other jobs.
 struct Ends {
     list: Vec<End>,
-    /// When the last of them ended.
+    /// Time at which the last of them ended.
     at: Option<Time>,
 }
 
@@ -100,7 +100,7 @@ fn facts(active: &[&&QueuedJob], script: &ScriptJob) -> ScriptFacts {
     }
 }
 
-/// Returns how a script's job ended that has left the queue, from Slurm's records of it.
+/// Returns how a script's job that has left the queue ended, from Slurm's records of it.
 pub(super) fn recorded(script: &ScriptJob, records: &[JobRecord]) -> Option<ScriptSighting> {
     let base = script.submission.job_id?;
     let is_own = |record: &&JobRecord| {

@@ -18,7 +18,7 @@ use crate::{
 };
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{
-    HeldSignals, LiveError, Prepared, Reported, ScriptContext, Tag, hold, reported, scripts,
+    HeldSignals, LiveError, PreparedRun, Reported, ScriptContext, Tag, hold, reported, scripts,
 };
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, lay_output};
@@ -48,7 +48,7 @@ pub struct SlurmWorld<'a> {
     /// Estimates when requests would start, if available.
     pub start_estimator: Option<StartEstimator<'a>>,
     /// Prepared runs, by run id.
-    prepared: BTreeMap<String, Prepared>,
+    prepared: BTreeMap<String, PreparedRun>,
     /// Notes for the user on created output files, one sentence for each directory.
     pub noted: BTreeSet<String>,
     /// The Slurm names of scripts' jobs, as last read.
@@ -163,7 +163,7 @@ impl<'a> SlurmWorld<'a> {
         if self.prepared.contains_key(&run.id) {
             return Ok(());
         }
-        self.prepared.insert(run.id.clone(), Prepared::write(run, &self.site, self.directory)?);
+        self.prepared.insert(run.id.clone(), PreparedRun::write(run, &self.site, self.directory)?);
         Ok(())
     }
 

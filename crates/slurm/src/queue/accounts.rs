@@ -1,4 +1,4 @@
-//! Which users share an account, their past usage, and the priority of a new job under each of the user's
+//! The users of each account with their past usage, and the priority of a new job under each of the user's
 //! accounts, from `sshare` and the configuration's weights.
 
 use crate::site::{Config, PartitionLimits};

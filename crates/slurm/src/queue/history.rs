@@ -35,7 +35,7 @@ pub fn command(now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
     jobs_of(TimeDelta::days(DAYS), now, partitions)
 }
 
-/// Returns the command line that prints those of the last `time`.
+/// Returns the command line that prints all users' jobs of the last `time`.
 pub fn later_command(time: Seconds, now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
     let time = Duration::try_from_secs_f64(time.0).ok().and_then(|time| TimeDelta::from_std(time).ok());
     jobs_of(time.unwrap_or_default(), now, partitions)
@@ -56,7 +56,7 @@ fn jobs_of(time: TimeDelta, now: DateTime<Utc>, partitions: &[String]) -> Comman
 /// Returns the jobs that have ended, and notes on lines that could not be read.
 ///
 /// # Errors
-/// If nothing at all can be read although something was printed.
+/// If no line can be read although the output is not empty.
 pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<EndedJob>, Vec<String>), ParseError> {
     let (mut ended, mut unread) = (Vec::new(), Vec::new());
     let mut lines = 0_usize;
@@ -82,7 +82,8 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<EndedJob>, Vec<String
     Ok((ended, notes))
 }
 
-/// Returns from when on the history requested at `at` has all submissions: no earlier than its first job.
+/// Returns the time from which the history requested at `at` has all submissions: no earlier than its first
+/// job.
 ///
 /// Jobs submitted before that period are included only if they ran long enough.
 pub(super) fn since(ended: &[EndedJob], at: Time) -> Time {

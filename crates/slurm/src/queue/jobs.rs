@@ -49,7 +49,7 @@ const BASIC: usize = 23;
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLook<'a> {
     pub at: Time,
-    /// The user whose jobs count as own.
+    /// The user whose jobs count as the user's own.
     pub user: &'a str,
 }
 
@@ -229,7 +229,7 @@ impl<'a> PrintedRequest<'a> {
         }
     }
 
-    /// Returns the GPUs per node as requested; the accounting TRES omit what was left open.
+    /// Returns the GPUs per node as requested; the accounting TRES omit values that the user left open.
     fn gpus(&self) -> Vec<GpuAsk> {
         let known = |gres: &Gres| gres.gpu_total() > 0;
         let per_node = Gres::parse(self.per_node);
@@ -244,7 +244,7 @@ impl<'a> PrintedRequest<'a> {
         gpu_asks(if known(&per_job) { &per_job } else { &self.tres.gres }, 1, self.nodes)
     }
 
-    /// Returns what a running job holds; totals are assumed to be spread evenly over its nodes.
+    /// Returns the resources that a running job holds; totals are assumed to be spread evenly over its nodes.
     fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<NodeHolding> {
         let given = PrintedHoldings {
             nodes,

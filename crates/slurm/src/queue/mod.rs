@@ -1,7 +1,7 @@
 //! Parsers for Slurm's queue: a [`Snapshot`](hsched_queue::Snapshot) with the jobs of all users, nodes,
 //! partitions and past jobs.
 //!
-//! Each query has one command line and one pure parser. How often a server may be asked is not decided here.
+//! Each query has one command line and one pure parser. The callers decide how often a server may be asked.
 
 mod accounts;
 mod array;

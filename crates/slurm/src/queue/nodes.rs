@@ -18,7 +18,7 @@ fn node(node: &Node) -> QueueNode {
         memory_mib: node.memory.map(|memory| memory.total >> 20),
         features: node.features.iter().cloned().collect(),
         usable: match node.state.availability() {
-            // The reservations say for whom a node is reserved, and until when.
+            // The reservations contain the users of a reserved node, and the end.
             Availability::Up | Availability::Reserved => NodeUse::Up,
             Availability::Drained => NodeUse::Drained,
             Availability::Down | Availability::Unknown => NodeUse::Down,
@@ -31,7 +31,7 @@ pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
     let used: u64 = cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.used)).sum();
     let holds = jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);
     let held: u64 = holds.flat_map(|held| &held.gpus).map(|gpus| u64::from(gpus.count)).sum();
-    // A few jobs start and end between the two calls.
+    // A few jobs may start and end between the two calls.
     let many = used > held && (used - held) * 10 > used.max(10);
     many.then(|| {
         format!("{used} GPUs are in use, but the visible jobs have only {held}: other jobs are hidden")

@@ -1,5 +1,5 @@
-//! How the cluster schedules and what it hides, from its configuration; how priorities grow, from two looks
-//! at the queue.
+//! The cluster's scheduling parameters and the data that it hides, from its configuration; the growth of
+//! priorities, from two looks at the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,8 +56,8 @@ pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Opt
         .then(|| format!("Slurm may preempt jobs here (PreemptType={kind}); the estimates ignore that"))
 }
 
-/// Returns what each QOS adds to the priority of its jobs, from the QOS priorities; empty if QOS has no
-/// weight.
+/// Returns the contribution of each QOS to the priority of its jobs, from the QOS priorities; empty if QOS
+/// has no weight.
 pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
     let weight = config.number("PriorityWeightQOS").filter(|weight| is_weighed && *weight > 0);
@@ -74,7 +74,7 @@ fn age(config: &Config) -> Option<AgeWeight> {
     Some(AgeWeight { weight: to_f64(weight), max_s })
 }
 
-/// Returns notes on what a site hides from users.
+/// Returns notes on the data that a site hides from users.
 pub(super) fn hidden(config: &Config) -> Vec<String> {
     let told = [
         ("jobs", "other users' jobs are hidden (PrivateData=jobs)"),
@@ -98,7 +98,7 @@ pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob
     if apart < APART {
         return None;
     }
-    // Jobs that gain no age say nothing about jobs that do.
+    // Jobs that gain no age give no information about jobs that do.
     let waiting = jobs.iter().filter(|job| job.running.is_none() && !job.waits_for_other);
     let grown = |job: &QueueJob| Some(to_f64(job.priority?) - to_f64(*earlier.get(&job.id)?));
     let mut grown: Vec<f64> = waiting.filter_map(grown).collect();

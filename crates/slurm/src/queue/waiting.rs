@@ -1,8 +1,8 @@
-//! Pending reasons of jobs, in Slurm's words: for room, or for something else.
+//! Pending reasons of jobs, in Slurm's words: lack of room, or other reasons.
 
 use hsched_queue::{LiftedBy, Reason};
 
-/// Returns whether a job with this reason competes for room: it starts as soon as there is some.
+/// Returns whether a job with this reason competes for room: it starts as soon as there is room.
 ///
 /// Reasons of the scheduler (`Priority`, `Resources`, `None`, nodes that are down), tasks beyond the `%` of
 /// an array, and unknown reasons count as waiting for room.

@@ -32,7 +32,7 @@ pub struct Texts<'a> {
     pub earlier: Option<(Time, &'a str)>,
 }
 
-/// Returns the queue at the time of the look, with notes on what is hidden or unreadable.
+/// Returns the queue at the time of the look, with notes on hidden and unreadable data.
 ///
 /// # Errors
 /// If the jobs cannot be read at all.
@@ -42,7 +42,7 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
     let partition_limits = site::partitions(texts.partitions.unwrap_or_default());
     let (kept, unread) = reservations::reservations(texts.reservations.unwrap_or_default());
     notes.extend(unread);
-    // Operators can see what is hidden from other users.
+    // Operators can see data that are hidden from other users.
     let none_of_others = found.iter().all(|job| job.ours);
     if none_of_others {
         notes.extend(scheduling::hidden(&config));
@@ -181,7 +181,7 @@ mod tests {
             (ends, seen.history_until)
         };
         assert_eq!(ends(texts), (vec![time("10:00:00"), time("11:30:00")], Some(time("11:40:00"))));
-        // An answer older than the history adds nothing.
+        // An answer older than the history adds no jobs.
         let old = Texts { later: Some((time("10:20:00"), &later)), ..texts };
         assert_eq!(ends(old), (vec![time("10:00:00")], Some(time("10:30:00"))));
     }

@@ -15,7 +15,7 @@ pub(super) const GAIN: f64 = 0.9;
 /// Minimum fraction of the gap between the request and the [`USUAL`] use that a recommendation releases. A
 /// smaller change is not worthwhile.
 const GIVEN_BACK: f64 = 0.6;
-/// The same fraction if a few runs used far more than the rest, and the recommendation includes them.
+/// The minimum fraction if a few runs used far more than the rest, and the recommendation includes them.
 const GIVEN_BACK_FAR: f64 = 0.3;
 /// Ratio to the usual use that counts as far more.
 const FAR: f64 = 1.5;
@@ -37,8 +37,8 @@ const HANGS: f64 = 0.6;
 /// The needs of past runs for one resource.
 pub(super) struct ResourceNeeds {
     pub asked: f64,
-    /// The need of each run, in ascending order. For a run stopped at less than the present request, slightly
-    /// more than it had.
+    /// The need of each run, in ascending order. For a run that was stopped at less than the present request,
+    /// the need is slightly more than its own request.
     pub uses: Vec<f64>,
     /// Number of runs stopped because they needed more than the present request.
     pub stopped: usize,
@@ -101,7 +101,7 @@ fn room(runs: usize) -> f64 {
     1.1 + 1.0 / to_f64(runs).sqrt() + 7.0 / to_f64(runs)
 }
 
-/// Returns a higher request. The need of the stopped runs is unknown: the more of them there are, the further
+/// Returns a higher request. The need of the stopped runs is unknown: the more runs were stopped, the further
 /// their limit was below the usual need.
 fn raised(needs: &ResourceNeeds, may_cut: usize, rounding: Rounding) -> f64 {
     let ResourceNeeds { asked, uses, stopped } = needs;

@@ -1,4 +1,4 @@
-//! How many GPUs runs kept busy.
+//! The number of GPUs that runs kept busy.
 
 use crate::accounting::AccountedRun;
 use crate::review::advice::{ENOUGH, GAIN};

@@ -30,7 +30,7 @@ pub struct NameReview {
     /// Number of runs that completed or ended because of their time or memory limit: a recommendation could
     /// have cut them.
     pub ended: usize,
-    /// Number of those that the recommendations would have cut.
+    /// Number of those runs that the recommendations would have cut.
     pub cut: usize,
     pub waited_h: f64,
     /// The recommended options of `sbatch`.
@@ -129,7 +129,8 @@ impl NameReview {
         let memory = self.memory.asked.map(|asked| memory_needs(asked, ended));
         self.memory.recommended = memory.and_then(|needs| advice::recommended(&needs, left, MEMORY));
         self.cut = self.count_cut(ended);
-        // Unforeseeable cases, such as a request that was reduced since, may cut more runs.
+        // In unforeseeable cases, such as a request that has been reduced since, the recommendations may cut
+        // more runs.
         if self.cut > may_cut {
             self.memory.recommended = None;
             self.cut = self.count_cut(ended);

@@ -12,7 +12,7 @@ use hsched_model::number::to_f64;
 
 const COLUMNS: &str = "JobIDRaw|JobName|State|Submit|Start|End|Timelimit|ReqTRES|AllocTRES|NNodes|NTasks|ReqMem|MaxRSS|TotalCPU|TRESUsageInAve";
 
-/// A run: its state, seconds, MiB, cores, and GPU use in percent.
+/// A run: its state, seconds, MiB, CPUs, and GPU use in percent.
 #[derive(Clone, Debug)]
 struct Made {
     state: &'static str,
@@ -62,7 +62,7 @@ fn waste_is_found() {
     let idle = one(&vec![Made { percent: 24, ..USUAL }; 40]);
     assert_eq!((idle.gpus.asked, idle.gpus.recommended), (Some(4.0), Some(1.0)));
     assert_eq!(idle.sbatch.last().map(String::as_str), Some("--gres=gpu:a100:1"));
-    // Nine runs are too few.
+    // Nine runs are too few for a recommendation.
     assert_eq!(one(&vec![USUAL; 9]).sbatch, [""; 0]);
 }
 
@@ -100,8 +100,8 @@ fn failures_and_waits_are_counted() {
 }
 
 proptest! {
-    /// For any runs: no more of them are cut than allowed, a reduction is worthwhile, and an increase stays
-    /// near the request.
+    /// Checks for arbitrary runs that at most the allowed number is cut, that a reduction is worthwhile, and
+    /// that an increase stays near the request.
     #[test]
     fn recommendations_keep_their_promises(
         made in proptest::collection::vec(

@@ -33,7 +33,7 @@ pub struct SavedBundle {
     pub hsched: String,
     /// The version of Slurm's commands, if they print one.
     pub slurm: Option<String>,
-    /// When it was created, in Unix seconds.
+    /// Time of its creation, in Unix seconds.
     pub taken_at: f64,
     pub calls: Vec<BundledCall>,
 }
@@ -126,7 +126,7 @@ impl SavedBundle {
     /// Returns the output of a call.
     ///
     /// # Errors
-    /// If the bundle lacks it; the error says why.
+    /// If the bundle lacks it; the error has the reason.
     pub fn output(&self, name: &'static str) -> Result<&str, BundleError> {
         let call = self.calls.iter().find(|call| call.name == name);
         let call = call.ok_or_else(|| BundleError::Missing(name, "the call was not made".to_owned()))?;

@@ -1,4 +1,4 @@
-//! How the lines of a table are split into the cells of its columns.
+//! Splits the lines of a table into the cells of its columns.
 
 use super::fields::What;
 use super::header::{CellLayout, Column, Header};

@@ -223,7 +223,7 @@ impl NodeFacts {
         }
     }
 
-    /// Returns whether the node certainly runs no job, or no data show one.
+    /// Returns whether the node is known to run no job, or has no data that show one.
     fn is_without_work(&self) -> bool {
         match (&self.state, self.cpus_used) {
             (_, Some(0)) => true,

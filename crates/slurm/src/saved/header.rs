@@ -18,7 +18,7 @@ pub(super) struct Column {
     pub width: Option<usize>,
 }
 
-/// How a table's lines are split into cells.
+/// The way in which a table's lines are split into cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CellLayout {
     Separated(char),

@@ -142,7 +142,7 @@ pub(super) fn is_node(value: &Value) -> bool {
     named && known && value.get("gpus").is_none() && !is_foreign(value)
 }
 
-/// Returns whether a node has its GPUs neither in Slurm's form (`gres`) nor in that of a cluster file (a map
+/// Returns whether a node has GPUs neither in Slurm's form (`gres`) nor in that of a cluster file (a map
 /// `gpus`).
 pub(super) fn is_foreign(node: &Value) -> bool {
     let names_gpus =

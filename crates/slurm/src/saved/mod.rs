@@ -2,7 +2,7 @@
 //!
 //! This lets a user without access plan for a cluster from output printed by someone else, and lets a bug
 //! report include its cluster. All functions are pure. An unreadable line is skipped with a note; a text that
-//! cannot be read with certainty is refused, and the error says what is missing.
+//! cannot be read with certainty is refused, and the error names the missing data.
 
 mod bundle;
 mod cells;

@@ -98,7 +98,7 @@ fn told<'a>(lines: &'a [CleanLine<'_>], noise: &'a [CleanLine<'_>]) -> Vec<&'a s
     if told.is_empty() { noise.iter().take(HEAD).map(|line| line.text.trim()).collect() } else { told }
 }
 
-/// Returns why lines are refused that certainly have another kind.
+/// Returns why lines that certainly are of another kind are refused.
 pub(super) fn known(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<SavedError> {
     let all = told(lines, noise);
     let words = |line: &&'_ str| -> Vec<String> { line.split(SEPARATORS).map(str::to_owned).collect() };
@@ -154,7 +154,7 @@ pub(super) fn has_field(line: &str) -> bool {
     line.split(SEPARATORS).any(begins_field)
 }
 
-/// Returns what is missing in a header line with fields of sinfo.
+/// Returns the columns that a header line with fields of sinfo lacks.
 fn of_sinfo(line: &str) -> Option<String> {
     if !has_field(line) {
         return None;

@@ -22,7 +22,7 @@ struct NodeRow<'a> {
     line: &'a str,
 }
 
-/// How many of a line's nodes, or of their CPUs, are in use, free, and not up.
+/// The numbers of a line's nodes, or of their CPUs, that are in use, free, and not up.
 struct UseCounts {
     used: u64,
     idle: u64,
@@ -59,7 +59,7 @@ impl<'a> NodeRow<'a> {
         index.is_some_and(|index| self.header.is_full(index, self.cells[index], self.line))
     }
 
-    /// Adds the line's nodes and returns their names; the error says why there are none.
+    /// Adds the line's nodes and returns their names; the error is the reason why there are none.
     fn add(&self, gathering: &mut NodeStatements) -> Result<Vec<NodeName>, String> {
         if let Some(cluster) = self.get(What::Cluster) {
             gathering.cluster(cluster);

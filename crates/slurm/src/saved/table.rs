@@ -171,7 +171,7 @@ impl<'a> TableKinds<'a> {
             let has_places = header.columns.get(1).is_some_and(|column| column.word.0 > 0);
             let words = |line: &CleanLine<'_>| line.text.split_whitespace().count();
             let touching = lines.iter().any(|line| words(line) < header.columns.len());
-            // A single odd line does not show how the others are laid out.
+            // A single odd line does not show the layout of the others.
             let fitting = lines.iter().filter(|line| header.slices(&line.text).is_some()).count();
             if header.layout == CellLayout::Blanks && has_places && touching && fitting * 2 > lines.len() {
                 header.layout = CellLayout::Fixed;
@@ -196,7 +196,7 @@ impl Section<'_> {
         let (rows, others): (Vec<&CleanLine<'_>>, Vec<_>) =
             self.lines.iter().partition(|line| read_row(&self.header, line, gathering));
         let read = rows.len();
-        // A few odd lines surround a table; many of them, or some that are rows, are lost nodes.
+        // A few odd lines surround a table; many such lines, or some that are rows, are lost nodes.
         let is_lost = others.iter().any(|line| self.header.is_meant(&line.text));
         if is_lost || read * 2 < lines || (others.len() > ODD_LINES && read * 4 < lines * 3) {
             gathering.fail(SavedError::Columns { read, lines, columns: self.header.columns.len() });

@@ -1,5 +1,5 @@
-//! Checks whether `sbatch` or the controller accepts the value of an option, as far as that does not depend
-//! on the site.
+//! Checks whether `sbatch` or the controller accepts the value of an option, if that does not depend on the
+//! site.
 
 use super::gres::{gpus, gpus_of_task, gres, tres_per_task};
 use super::moments::is_moment;

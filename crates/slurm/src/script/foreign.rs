@@ -244,7 +244,7 @@ fn mail(value: &str) -> Option<String> {
     (!types.is_empty()).then(|| types.join(","))
 }
 
-/// Values from resource lists that other values depend on.
+/// Values from resource lists on which other values depend.
 #[derive(Debug, Default)]
 struct Resources {
     has_select: bool,

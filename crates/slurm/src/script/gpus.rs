@@ -104,7 +104,7 @@ fn refuse_without_gpus(
 }
 
 impl GpuCounts {
-    /// Returns the total number of GPUs, as far as the numbers of nodes, sockets and tasks are known.
+    /// Returns the total number of GPUs, if the required numbers of nodes, sockets and tasks are known.
     fn total(&self, counts: &TaskCounts) -> u64 {
         let nodes = counts.least_nodes.unwrap_or(1).max(1);
         let sockets = match (counts.sockets, counts.tasks, counts.tasks_per_socket) {

@@ -194,7 +194,7 @@ type CountOf = fn(&mut GpuCounts) -> &mut u64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct GresLists {
     pub job: Vec<GresItem>,
-    /// Those of `--gpus-per-node`, then those of `--gres`.
+    /// The GPUs of `--gpus-per-node`, then those of `--gres`.
     pub node: Vec<GresItem>,
     pub socket: Vec<GresItem>,
     pub task: Vec<GresItem>,

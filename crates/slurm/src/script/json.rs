@@ -71,7 +71,7 @@ impl TimeLimit {
 }
 
 impl Exclusive {
-    /// Returns Slurm's word for it; `None` for the usual sharing of nodes.
+    /// Returns Slurm's word for the sharing of nodes; `None` for the usual one.
     pub fn word(self) -> Option<&'static str> {
         match self {
             Self::No => None,

@@ -1,4 +1,5 @@
-//! Reads what a batch script, a command line and the environment request from `sbatch`, by Slurm's rules.
+//! Reads the request that a batch script, a command line and the environment make to `sbatch`, by Slurm's
+//! rules.
 //!
 //! Never asks Slurm and never guesses: values known only to the site or only later are listed.
 

@@ -13,7 +13,7 @@ const GPUS_OF_NODE: u64 = 8;
 
 /// A component's request, and notes on unexpected interpretations.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedRequest {
     pub request: ResourceRequest,
     pub notes: Vec<Note>,
 }
@@ -22,7 +22,10 @@ pub(super) struct Resolved {
 ///
 /// # Errors
 /// Why Slurm refuses the combination.
-pub(super) fn resolve(settings: &mut ComponentSettings, version: SlurmVersion) -> Result<Resolved, String> {
+pub(super) fn resolve(
+    settings: &mut ComponentSettings,
+    version: SlurmVersion,
+) -> Result<ResolvedRequest, String> {
     refuse_contradictions(settings, version)?;
     settle_memory(settings)?;
     settle_cpus(settings, version)?;
@@ -48,7 +51,7 @@ pub(super) fn resolve(settings: &mut ComponentSettings, version: SlurmVersion) -
     if request.exclusive == Exclusive::Nodes && gpus_total > 0 {
         notes.push(("exclusive", "the job gets all GPUs and CPUs of its nodes".to_owned()));
     }
-    Ok(Resolved { request, notes })
+    Ok(ResolvedRequest { request, notes })
 }
 
 /// Refuses options that exclude each other.

@@ -22,7 +22,7 @@ pub(super) struct TaskCounts {
     pub most_nodes: Option<u64>,
     /// Maximum number of nodes from `--nodelist`, which the controller adds.
     pub listed_nodes: Option<u64>,
-    /// Number of tasks that an option sets or that follows from other values.
+    /// Number of tasks, if an option sets it or it follows from other values.
     pub tasks: Option<u64>,
     /// Number of tasks if no option sets it.
     pub usual_tasks: u64,

@@ -10,6 +10,6 @@ mod settings;
 mod site_request;
 
 pub use self::past_runs::{past_runs, past_runs_command};
-pub use self::rewrite::{LineChange, NotInScript, Rewritten, rewrite};
+pub use self::rewrite::{LineChange, NotInScript, RewrittenScript, rewrite};
 pub use self::settings::{Setting, settings, words};
 pub use self::site_request::{SiteRequest, site_request};

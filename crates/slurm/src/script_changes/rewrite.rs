@@ -6,7 +6,7 @@ use crate::script::{OptionSource, ScriptReading};
 
 /// A script with changed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rewritten {
+pub struct RewrittenScript {
     pub text: Vec<u8>,
     /// Changes in line order.
     pub lines: Vec<LineChange>,
@@ -45,7 +45,7 @@ pub fn rewrite(
     script: &[u8],
     reading: &ScriptReading,
     settings: &[Setting],
-) -> Result<Rewritten, NotInScript> {
+) -> Result<RewrittenScript, NotInScript> {
     let mut edits: Vec<Edit> = Vec::new();
     let mut added: Vec<String> = Vec::new();
     for Setting { name, value } in settings {
@@ -93,7 +93,7 @@ pub fn rewrite(
         changes.push(LineChange { line, before: None, after: added });
         changes.sort_by_key(|change| (change.line, change.before.is_none()));
     }
-    Ok(Rewritten { text, lines: changes })
+    Ok(RewrittenScript { text, lines: changes })
 }
 
 /// Replacement bytes for a range.

@@ -101,7 +101,7 @@ impl ChangedOptions<'_> {
         let before = u64::from(self.request.asks.nodes);
         let before_per_node = self.gpus_per_node();
         let tasks = self.tasks_per_node()?;
-        // One task per GPU, or one per node that starts the others itself.
+        // The script has one task per GPU, or one task per node that starts the other processes itself.
         let tasks_now = match tasks {
             1 => 1,
             tasks if tasks == before_per_node => per_node,

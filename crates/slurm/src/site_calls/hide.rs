@@ -4,7 +4,7 @@
 use super::{Call, NameReplacer, OutputLayout};
 use crate::record::{FIELD_END, RECORD_END, value};
 
-/// How a value is treated.
+/// The treatment of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {
     Keep,

@@ -1,4 +1,5 @@
-//! How a real Slurm interpreted public scripts and small experiments, compared with the reader's result.
+//! Interpretations of public scripts and small experiments by a real Slurm, compared with the reader's
+//! result.
 //!
 //! The recordings are outside the repository; without them the test prints a note and passes.
 

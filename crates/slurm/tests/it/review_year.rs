@@ -1,5 +1,5 @@
-//! A synthetic year of accounting with known waste: what `review` finds, and what its advice would have cost
-//! later.
+//! A synthetic year of accounting with known waste: the findings of `review`, and the later cost of its
+//! advice.
 
 #![expect(clippy::disallowed_methods, reason = "reads the data set")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]

@@ -1,4 +1,4 @@
-//! Changes of scripts: the resulting options, and that only the bytes of the values change.
+//! Changes of scripts: the resulting options, of which only the bytes of the values change.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn a_script_asks_for_what_the_site_makes_of_it() {
         );
     };
     check("--gres=gpu:a100:4 -c 16 --mem=64G -t 8:00:00", (1, 4, Some(16), Some(65536), 8.0));
-    // Without a limit, the partition's default applies, and with no limit, the longest.
+    // Without an option, the partition's default limit applies; with "no limit", the longest one.
     check("--gres=gpu:2", (1, 2, Some(1), None, 1.0));
     check("-G 2 -t 0 --mem=0", (1, 2, Some(1), Some(262_144), 48.0));
     check(
@@ -92,7 +92,7 @@ fn a_change_keeps_the_form_of_the_options() {
     check("--gres=gpu:a100:4", &[Change::GpuType(a())], Some("--gres=gpu:h100:4"));
     check("-G a100:4; -N 1", &[Change::GpuType(a())], Some("--gpus=h100:4"));
     check("--gpus-per-node=4; --gpus=8; -N 2", &[gpus(2, 2)], Some("--gpus=4 --gpus-per-node=2"));
-    // One task that starts the others itself, or one per GPU.
+    // The script has one task that starts the other processes itself, or one task per GPU.
     check("--gres=gpu:4 -c 16 --mem=64G", &[gpus(1, 2)], Some("--gres=gpu:2 --cpus-per-task=8 --mem=32G"));
     check("--gres=gpu:4 --ntasks-per-node=4 -c 4", &[gpus(1, 2)], Some("--gres=gpu:2 --ntasks-per-node=2"));
     check("--gres=gpu:4 -N 2 -n 8", &[gpus(4, 2)], Some("--gres=gpu:2 --nodes=4"));

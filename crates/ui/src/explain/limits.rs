@@ -1,10 +1,10 @@
 //! Sentences about the limits that keep a job from more or other GPUs.
 
-use super::Explained;
+use super::ExplainedPlan;
 use hsched_plan::throughput::SpeedOrigin;
 use hsched_plan::{JobExplanation, PlacementLimit};
 
-impl Explained<'_> {
+impl ExplainedPlan<'_> {
     /// Describes a limit; GPUs of other jobs are mentioned with their price.
     pub(super) fn limit(&self, job: &JobExplanation, limit: &PlacementLimit) -> Option<String> {
         let name = |ty: usize| &self.problem.labels[ty];

@@ -240,8 +240,8 @@ mod tests {
     /// The time of all events of the report.
     const MOMENT: f64 = 1_795_700_000.0;
 
-    /// Returns a report with a word in every place that holds user texts. Fields are listed explicitly, so
-    /// that a new one must be considered here.
+    /// Returns a report with a word in every field that holds text of the user. Fields are listed explicitly,
+    /// so that a new one must be considered here.
     fn report(kind: ReportKind, word: &dyn Fn(&str) -> String) -> Report {
         let parameters = |value: Value| match value {
             Value::Object(map) => map,

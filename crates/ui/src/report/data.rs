@@ -158,7 +158,7 @@ pub struct ReportWait {
     pub q10_s: f64,
     pub q50_s: f64,
     pub q90_s: f64,
-    /// How long it has waited; null while it waits.
+    /// How long the job has waited; null while it is waiting.
     pub waited_s: Option<f64>,
 }
 
@@ -192,7 +192,7 @@ pub struct ReportOption {
     /// Start and finish in seconds from the queue snapshot: 10 %, 50 % and 90 % quantiles.
     pub start_s: Option<[f64; 3]>,
     pub finish_s: Option<[f64; 3]>,
-    /// What requests are chosen by.
+    /// The quantity by which requests are chosen.
     pub mean_finish_s: Option<f64>,
     pub cost: Option<f64>,
     pub cost_unit: Option<String>,
@@ -203,7 +203,7 @@ pub struct ReportOption {
 pub struct ReportSweep {
     pub name: String,
     pub metric: String,
-    /// Whether it should fall (`min`) or rise (`max`).
+    /// Whether the metric should fall (`min`) or rise (`max`).
     pub mode: String,
     pub runs: Vec<SweepCurve>,
 }

@@ -11,7 +11,7 @@ const EQUAL: f64 = 0.0005;
 /// Relative error up to which a prediction of an epoch or start counts as right.
 const NEAR: f64 = 0.1;
 
-/// Returns those questions that the data answers, with the answers.
+/// Returns the questions that the data answers, with the answers.
 pub fn facts(report: &Report) -> Vec<(String, String)> {
     let questions: [(&str, Option<String>); 7] = [
         ("Which policy is best?", best(report)),
@@ -68,7 +68,7 @@ fn longest_wait(report: &Report, run: &ReportRun) -> Option<String> {
 fn idle(report: &Report, run: &ReportRun) -> Option<String> {
     let gpus = to_f64(report.gpus.len());
     let (begin, _) = report.times()?;
-    // Until the last job of this policy has ended.
+    // The period ends with the last job of this policy.
     let end = run.spans.iter().map(|span| span.end).max_by(f64::total_cmp).filter(|end| *end > begin)?;
     // For a period: the idle GPU time, its start and end, and the idle GPUs.
     let (mut held, mut largest) = (0.0, (0.0, begin, begin, 0.0));

@@ -100,7 +100,8 @@ fn waits(report: &Report) -> Option<Chart> {
     against(points, (&labels[0], &labels[1]), 60.0 / unit)
 }
 
-/// Returns a chart of what was said and what came of it. If the values differ much, its axes are logarithmic, from `least` on.
+/// Returns a chart of predicted and actual values. If the values differ by orders of magnitude, its axes are
+/// logarithmic and begin at `least`.
 fn against(points: Vec<(f64, f64)>, (x, y): (&str, &str), least: f64) -> Option<Chart> {
     let positive = || points.iter().flat_map(|(x, y)| [*x, *y]).filter(|value| *value > 0.0);
     let low = positive().fold(f64::INFINITY, f64::min).max(least);
@@ -130,7 +131,7 @@ fn sweep(sweep: &ReportSweep) -> Chart {
     }
 }
 
-/// The first varied parameter of `simulate --sweep` against the results.
+/// Returns a chart of the results against the first varied parameter of `simulate --sweep`.
 fn points(report: &Report) -> Option<Chart> {
     let varied = report.points.first()?.values.keys().next()?;
     let has_ratio = report.points.iter().all(|point| point.ratio.is_some());

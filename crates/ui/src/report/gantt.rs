@@ -42,7 +42,7 @@ pub(super) fn gantt_svg(report: &Report, run: &ReportRun) -> Option<String> {
     for (place, gpu) in report.gpus.iter().enumerate().filter(|(_, gpu)| gpu.index == 0) {
         let top = y(place);
         let _ = writeln!(out, "<path d=\"M0 {top:.1}H{WIDTH}\" stroke=\"#ccc\" stroke-width=\"0.4\"/>");
-        // Names do not lie on each other.
+        // Names must not overlap.
         if top - named >= SMALL {
             named = top;
             let name = shortened(&format!("{} {}", gpu.node, gpu.gpu_type), MOST_LETTERS);
@@ -88,7 +88,7 @@ pub(super) fn gantt_svg(report: &Report, run: &ReportRun) -> Option<String> {
     Some(out + "</svg>\n")
 }
 
-/// Lengths of time between marks of an axis, in seconds, with the unit that they are counted in.
+/// Possible intervals between the marks of an axis, in seconds, with their unit.
 const STEPS: [(f64, f64, &str); 17] = [
     (1.0, 1.0, "s"),
     (5.0, 1.0, "s"),
@@ -109,7 +109,7 @@ const STEPS: [(f64, f64, &str); 17] = [
     (8_640_000.0, 86_400.0, "d"),
 ];
 
-/// Draws an axis of the time since `begin` at a height: a line with a round time at each of at most ten marks.
+/// Draws an axis of the time since `begin` at a height, with at most ten marks at round times.
 pub(super) fn time_axis(out: &mut String, (begin, end): (f64, f64), x: impl Fn(f64) -> f64, y: f64) {
     let rough = (end - begin) / 10.0;
     let found = STEPS.into_iter().find(|(step, _, _)| *step >= rough);

@@ -1,4 +1,4 @@
-//! The requests of `hsched when` as SVG for papers: a row for each, with when it would start and be done.
+//! The requests of `hsched when` as SVG for papers: a row for each, with its estimated start and finish.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use super::gantt::{WIDTH, time_axis};
 use super::page::escaped;
 use hsched_model::number::to_f64;
 
-/// How high a row is, in points.
+/// Height of a row, in points.
 const ROW: f64 = 10.0;
-/// How wide a letter is at most, for names that decide where the chart begins.
+/// Maximum width of a letter, for names, whose lengths determine where the chart begins.
 const LETTER: f64 = 0.52 * FONT;
 
-/// Returns the chart; `None` where no request has an estimate.
+/// Returns the chart; `None` if no request has an estimate.
 pub(super) fn requests_svg(report: &Report) -> Option<String> {
     let rows: Vec<&ReportOption> = report.options.iter().filter(|option| option.finish_s.is_some()).collect();
     let end = rows.iter().filter_map(|row| row.finish_s).map(|[_, _, late]| late).max_by(f64::total_cmp)?;
@@ -52,7 +52,7 @@ pub(super) fn requests_svg(report: &Report) -> Option<String> {
     Some(out + "</svg>\n")
 }
 
-/// Returns what a request asks for, in few words.
+/// Returns a short description of a request.
 fn name(row: &ReportOption) -> String {
     let gpus = format!("{}: {} {}", row.job, row.gpus, row.gpu_type);
     [Some(gpus), row.partition.clone(), row.account.clone()]
@@ -69,7 +69,7 @@ fn interval(out: &mut String, number: usize, y: f64, [early, middle, late]: [f64
     mark(out, number, (middle, y));
 }
 
-/// Draws a start as a dot, a finish as a square with a hole: they differ in grey.
+/// Draws a start as a dot and a finish as a hollow square, so that they differ even without colour.
 fn mark(out: &mut String, number: usize, (x, y): (f64, f64)) {
     let colour = STROKES[number].0;
     let _ = match number {

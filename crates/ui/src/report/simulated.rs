@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::data::{PolicyRow, Report, ReportJob, ReportKind, ReportRun, Span, SweepPoint, TimeOrigin};
 use super::steps::Counter;
 use super::timeline::{GpuHolding, Timeline};
-use crate::Simulated;
+use crate::SimulationResult;
 use crate::simulation_json::{PolicyPoint, points};
 use hsched_lab::replay::{EventKind, ReplayEvent, Trace};
 use hsched_plan::kit::{TaskGpu, TaskRun};
@@ -84,7 +84,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Returns the results of a policy on the trace; bars that are still open end with the replay.
-    pub fn run(mut self, run: &Simulated, timeline: &mut Timeline) -> ReportRun {
+    pub fn run(mut self, run: &SimulationResult, timeline: &mut Timeline) -> ReportRun {
         let last = run.record.in_use.last().map_or(self.trace.now.0, |(at, _)| *at);
         let open = std::mem::take(&mut self.open);
         self.held.extend(open.into_values().map(|held| GpuHolding { end: last.max(held.start), ..held }));
@@ -138,7 +138,7 @@ pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
 }
 
 /// Returns the points of a simulation's sweep.
-pub fn sweep_points(runs: &[Simulated]) -> Vec<SweepPoint> {
+pub fn sweep_points(runs: &[SimulationResult]) -> Vec<SweepPoint> {
     let point = |point: PolicyPoint<'_>| {
         let time = point.mean(|run| Some(run.figures?.mean_jct));
         SweepPoint {
@@ -146,7 +146,7 @@ pub fn sweep_points(runs: &[Simulated]) -> Vec<SweepPoint> {
             values: point.values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             mean_jct_s: time.as_ref().map(|mean| mean.mean),
             mean_jct_s_ci95: time.and_then(|mean| mean.margin),
-            ratio: point.mean(Simulated::ratio).map(|mean| mean.mean),
+            ratio: point.mean(SimulationResult::ratio).map(|mean| mean.mean),
         }
     };
     points(runs).into_iter().map(point).collect()
@@ -181,7 +181,7 @@ fn joined(mut tasks: Vec<Span>) -> Vec<Span> {
     bars
 }
 
-fn row(run: &Simulated) -> PolicyRow {
+fn row(run: &SimulationResult) -> PolicyRow {
     let Some(figures) = run.figures else {
         return PolicyRow { error: run.error.clone(), ..PolicyRow::default() };
     };

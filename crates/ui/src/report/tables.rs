@@ -92,7 +92,7 @@ fn rows<T: serde::Serialize>(list: &[T]) -> Vec<Value> {
     list.iter().map(|row| json!(row)).collect()
 }
 
-/// Returns rows, each with a name in front.
+/// Returns the rows, each preceded by a name.
 fn listed<T: serde::Serialize>(heading: &str, list: &[(&String, &T)]) -> Vec<Value> {
     let row = |(name, row): &(&String, &T)| {
         let mut value = json!({ heading: name });

@@ -10,7 +10,7 @@ use super::data::{ReportGpu, Span};
 pub struct GpuHolding {
     pub job: usize,
     pub start: f64,
-    /// When it trains, after a restart.
+    /// The start of training, after a restart.
     pub work: f64,
     pub end: f64,
     /// Node, type and number of its GPUs.
@@ -54,7 +54,7 @@ impl Timeline {
         for ((node, gpu_type), count) in most_held(&held, self.late) {
             self.add(&node, &gpu_type, count);
         }
-        // For each GPU: when it becomes free, and its last user.
+        // For each GPU: the time when it becomes free, and the last job that used it.
         let mut users: Vec<(f64, usize)> = vec![(f64::NEG_INFINITY, usize::MAX); self.gpus.len()];
         let mut spans = Vec::with_capacity(held.len());
         for GpuHolding { job, start, work, end, gpus } in held {

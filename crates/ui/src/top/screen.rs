@@ -94,7 +94,7 @@ impl TopScreen {
     pub fn aside(&mut self, act: impl FnOnce()) -> io::Result<()> {
         leave();
         act();
-        // First, or an Enter that is typed at once would be read as a line feed.
+        // This must come first; otherwise an Enter that is typed at once would be read as a line feed.
         enable_raw_mode()?;
         write!(io::stdout().lock(), "\r\npress Enter to go back\r\n")?;
         while !matches!(
@@ -116,8 +116,8 @@ impl Drop for TopScreen {
     }
 }
 
-/// Ends this process with its terminal, as SIGHUP would if it were not blocked: crossterm reads a closed terminal again and
-/// again without end.
+/// Ends this process with its terminal, as SIGHUP would if it were not blocked: crossterm reads a closed
+/// terminal in an endless loop.
 fn end_with_terminal() -> io::Result<()> {
     let wait = || {
         let stdin = io::stdin();

@@ -1,4 +1,4 @@
-//! What people and programs read: tables, stories of turns and simulations.
+//! The output for people and programs: tables, stories of turns and simulations.
 
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 

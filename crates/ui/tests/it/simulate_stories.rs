@@ -1,4 +1,5 @@
-//! Random stories in the simulated cluster, played by the real engine: nothing is promised, counted or done twice.
+//! Random stories in the simulated cluster, played by the real engine: no GPU is promised twice, no epoch is
+//! counted twice, and no job is done twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -133,7 +134,7 @@ fn story((cluster, jobs, incidents, cancelled, ways, seed): Ingredients) -> Scri
     Script { site, jobs, cancelled, incidents: incidents.concat(), moves, poll }
 }
 
-/// The invariants, and the observations so far.
+/// Checks of the invariants, with the observations so far.
 #[derive(Default)]
 struct Watch {
     epochs: BTreeMap<JobName, u64>,
@@ -300,7 +301,7 @@ fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     100 x: epoch 1 of 4 done (100.0 s)
     100 y: epoch 1 of 4 done (100.0 s)
     200 x: epoch 2 of 4 done (100.0 s)
-    200 x: failed with exit status 1, 2 of 3 retries left; resumes after epoch 2 of 4
+    200 x: failed with exit status 1, 2 of 3 retries left; resumes after epoch 2 of 4, in 5 s at the earliest
     200 y: epoch 2 of 4 done (100.0 s)
     205 x: submitted as job 3 on 1 a (n); predicted 100.0 s per epoch
     206 x: running on 1 a (n)
@@ -337,7 +338,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
     assert_eq!(turns(&mut play), None);
     play.world.pass(Seconds(1.0));
     assert_eq!(turns(&mut play), None);
-    // One waits, one trains, and an epoch is done.
+    // One job waits, one trains, and an epoch is done.
     play.world.pass(Seconds(100.0));
     let mut planner = hsched_fixtures::engine_states::planner(policy.as_mut());
     let Ok(turn) = look(&mut play.world, &play.state, &rules, &mut planner);
@@ -371,7 +372,7 @@ fn a_story_has_a_line_for_all_that_is_news() {
     125 y: epoch 1 of 4 done (125.0 s)
     125 y: measured a 8.0/s at batch 100 (job file: 10/s)
     130 nodes n[2-3] are down (Not responding)
-    130 y: lost a node; resumes after epoch 1 of 4
+    130 y: lost a node; resumes after epoch 1 of 4, in 5 s at the earliest
     135 y: waiting: needs a a; 0 available now
     200 x: epoch 2 of 4 done (100.0 s)
     300 node n2 is back

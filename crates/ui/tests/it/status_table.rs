@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord};
+use hsched_engine::{
+    End, JobState, MetricRange, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord,
+};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use hsched_ui::{JobMetric, JobSummary, Metrics, Terminal, TerminalKind, status_details, status_table};
@@ -25,7 +27,7 @@ fn job(name: &str) -> Job {
     formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
-/// A submission an hour ago on two types of GPUs, which ran from half an hour ago.
+/// A submission of an hour ago on two types of GPUs, which has been running for half an hour.
 fn attempt() -> SubmissionRecord {
     let rank = |node: &str, gpu_type: &str| PlacedRank {
         node: NodeName::new(node).expect("a name"),
@@ -141,7 +143,7 @@ fn a_job_in_full_has_all_its_submissions() {
     let now = SubmissionRecord { epochs_before: 4, ..attempt() };
     let job = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
-    let metric = JobMetric { name: "val_loss".to_owned(), last: 0.3, range: None };
+    let metric = JobMetric { name: "val_loss".to_owned(), range: MetricRange::of(9, 0.3) };
     assert_snapshot!(status_details(JobSummary::new(&job), Some(&metric), &files, NOW, plain()), @r"
     runs: running
       last       epoch 10 of 20 done, 50.0 s ago
@@ -166,7 +168,7 @@ fn metrics_have_a_column_and_the_best_is_named() {
     let mut state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
     state.jobs.iter_mut().for_each(|job| "net".clone_into(&mut Arc::make_mut(&mut job.job).model));
     let metric = |name: &str, last: f64| {
-        let known = JobMetric { name: "loss".to_owned(), last, range: None };
+        let known = JobMetric { name: "loss".to_owned(), range: MetricRange::of(9, last) };
         (JobName::new(name).expect("a name"), known)
     };
     let metrics = Metrics::from([metric("a", 0.123_456), metric("b", 12.0)]);

@@ -18,12 +18,13 @@ fn knowing(job: Job) -> State {
     state(vec![JobState::new(job, Time(0.0))])
 }
 
-/// The messages about samples of a rate at a batch, one after the other; `fresh` uses a new process for each.
+/// Returns the messages about samples of a rate at a batch, one after the other; `fresh` uses a new process
+/// for each.
 fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
     learnt_of("", fresh, samples)
 }
 
-/// The same for a job with additional keys.
+/// Returns the messages about samples of a job with additional keys.
 fn learnt_of(more: &str, fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
     let job = job("a", "{t4: 100}", more);
     let key = SpeedKey::of(&job, &gpu("t4"));
@@ -51,7 +52,7 @@ fn the_first_speed_and_notable_changes_are_told_once() {
     let first = "measured t4 150/s at batch 10 (job file: 100/s)";
     assert_eq!(learnt(true, &samples), [first, "measured t4 165/s at batch 10 (before: 151/s)"]);
     assert_eq!(learnt(false, &samples), [first, "measured t4 165/s at batch 10 (before: 150/s)"]);
-    // As the job file said; then small changes that add up.
+    // First, the speed of the job file; then, small changes that add up.
     let slow = [(10, 101.0), (10, 103.0), (10, 107.0)];
     assert_eq!(learnt(false, &slow), ["measured t4 107/s at batch 10 (before: 101/s)"]);
     // With two batch sizes, the speed also applies to others.
@@ -66,7 +67,7 @@ fn the_speed_of_a_replica_is_compared_with_that_of_a_replica() {
     assert_eq!(told(400.0), ["measured 4 t4 400/s at batch 10 (job file: 300/s)"]);
 }
 
-/// The messages about these observations, one after the other, and the job after that.
+/// Returns the messages about these observations, one after the other, and the resulting job.
 fn seen(job: JobState, looks: Vec<Observation>) -> (Vec<String>, JobState) {
     let (mut state, mut story, mut lines) = (state(vec![job]), Story::default(), Vec::new());
     for look in looks {
@@ -95,7 +96,7 @@ fn a_node_that_left_is_not_back() {
     assert_eq!(lines, ["nodes v1,v3.job7 are down", "node v1 is back"]);
 }
 
-/// A job of ten epochs that runs; its time limit is a minute.
+/// A running job of ten epochs with a time limit of a minute.
 fn runs(more: &str) -> JobState {
     running(job("a", "{v100: 100}", &format!(", time: 1m{more}")), attempt("r", "v1", "v100", 1, 0), 0)
 }
@@ -157,22 +158,30 @@ fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let known = |tracked: JobState| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
     let told = |tracked, looks| seen(known(tracked), looks).0;
     let at_limit = told(runs_for(60.0), vec![ends(End::Cut, 50.0)]);
-    assert_eq!(at_limit, ["was interrupted at its time limit; starts over"]);
-    assert_eq!(told(runs(""), vec![ends(End::Cut, 5.0)]), ["was interrupted; starts over"]);
+    assert_eq!(at_limit, ["was interrupted at its time limit; starts over, in 30 s at the earliest"]);
+    assert_eq!(
+        told(runs(""), vec![ends(End::Cut, 5.0)]),
+        ["was interrupted; starts over, in 30 s at the earliest"]
+    );
     let deaf = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Unhandled, 5.0)]);
     assert_eq!(
         deaf[1..],
         ["was interrupted: its command does not handle SIGUSR1; resumes after epoch 1 of 10"]
     );
     let deaf = told(runs_for(60.0), vec![ends(End::Unhandled, 50.0)]);
-    assert_eq!(deaf, ["was interrupted at its time limit: its command does not handle SIGUSR1; starts over"]);
+    assert_eq!(
+        deaf,
+        [
+            "was interrupted at its time limit: its command does not handle SIGUSR1; starts over, in 30 s at the earliest"
+        ]
+    );
     let saved = told(runs(""), vec![ends(End::Saved, 5.0)]);
-    assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint"]);
+    assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint, in 30 s at the earliest"]);
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
     assert_eq!(saved[1..], ["saved a checkpoint; resumes after epoch 1 of 10"]);
     let failed = End::Failed { exit: 7, signal: 0 };
     let last = told(runs(", retries: 1"), vec![ends(failed.clone(), 5.0)]);
-    assert_eq!(last, ["failed with exit status 7, last retry; starts over"]);
+    assert_eq!(last, ["failed with exit status 7, last retry; starts over, in 30 s at the earliest"]);
     let over = seen(known(runs(", retries: 0")), vec![ends(failed, 5.0)]).1;
     assert_eq!(over.last.1, "failed with exit status 7");
 }
@@ -223,7 +232,7 @@ fn a_silent_job_is_overdue() {
     assert_eq!(overdue(long(1000.0), 1301.0), Some(301.0), "it need not be near its end");
     let short = |at| JobState { epoch: Some(Seconds(1.0)), ..epoch(at) };
     assert_eq!((overdue(short(1000.0), 1060.0), overdue(short(1000.0), 1061.0)), (None, Some(61.0)));
-    // Predicted are ten epochs of 10 s.
+    // The prediction is ten epochs of 10 s.
     assert_eq!((overdue(runs(""), 100.0), overdue(runs(""), 101.0)), (None, Some(101.0)));
 }
 
@@ -244,7 +253,7 @@ fn a_type_on_which_the_first_run_failed_is_named() {
     assert_eq!(
         lines,
         [
-            "failed with exit status 7, last retry; starts over; hsched no longer uses v100 for it (not in its job file; hsched add lifts this)"
+            "failed with exit status 7, last retry; starts over, in 30 s at the earliest; hsched no longer uses v100 for it (not in its job file; hsched add lifts this)"
         ]
     );
 }

@@ -32,22 +32,11 @@ fn an_epoch_is_done_when_rank_0_says_so() {
 }
 
 #[test]
-fn metrics_are_those_of_the_last_whole_epoch() {
-    let folder = tempfile::tempdir().expect("a directory");
-    assert!(metrics(folder.path()).is_empty());
-    let text = "{\"epoch\": 1, \"metrics\": {\"loss\": 2.5}}\n{\"epoch\": 2, \"metrics\": {\"loss\": 1.5, \"odd\": null}}\n\
-                {\"rank\": 0}\n{\"epoch\": 3, \"metrics\": {\"loss\": 0.5}}";
-    fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-    assert_eq!(metrics(folder.path()), BTreeMap::from([("loss".to_owned(), 1.5)]));
-}
-
-#[test]
 fn metrics_are_read_beside_and_under_metrics() {
     let folder = tempfile::tempdir().expect("a directory");
     let text = "{\"epoch\": 1, \"rank\": 0, \"batch\": 8, \"val_loss\": 0.3, \"lr\": 9, \"name\": \"x\", \"metrics\": {\"lr\": 0.1}}\n";
     fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
     let expected = [("lr".to_owned(), 0.1), ("val_loss".to_owned(), 0.3)];
-    assert_eq!(metrics(folder.path()), BTreeMap::from(expected.clone()));
     assert_eq!(epochs(folder.path(), 1, 0, Time(1.0)).expect("reads")[0].metrics, expected);
     let missing = |metric: &str| odd(folder.path(), 1, Some(metric)).expect("reads");
     assert_eq!(missing("val_loss"), None);
@@ -68,6 +57,10 @@ fn lines_that_do_not_count_are_named() {
     check(
         "{\"epoch\": 1}\n{'epoch': 2}\n{}\nx\n",
         "line 2 of REPORT/rank-0.jsonl cannot be read, key must be a string: {'epoch': 2}",
+    );
+    check(
+        "{\"epoch\": 1, \"samples\": 5, \"compute_s\": 2}\n{\"epoch\": 2, \"compute_s\": 2}\n",
+        "line 2 of REPORT/rank-0.jsonl has compute_s without samples, so nothing is learnt from it",
     );
     check("{\"epoch\": 0}\n", "line 1 of REPORT/rank-0.jsonl reports epoch 0, but epochs count from 1");
     check(
@@ -167,8 +160,9 @@ fn the_last_word_of_processes_is_that_of_the_submission_that_they_went_on_for() 
 #[test]
 fn ranks_that_all_returned_before_a_stop_are_done() {
     let folder = tempfile::tempdir().expect("a folder");
+    let returned = |ranks, nodes| all_returned(folder.path(), ranks, nodes).expect("reads");
     let check = |ranks: usize, expected: bool| {
-        assert_eq!(all_returned(folder.path(), ranks).expect("reads"), expected, "{ranks}");
+        assert_eq!((returned(ranks, 1), returned(ranks, 2)), (expected, expected), "{ranks}");
     };
     check(1, false);
     fs::write(folder.path().join(".returned.7.0.1.0"), "").expect("a mark");
@@ -176,7 +170,10 @@ fn ranks_that_all_returned_before_a_stop_are_done() {
     check(2, false);
     fs::write(folder.path().join(".returned.7.0.1.1"), "").expect("a mark");
     check(2, true);
+    // The rank script writes its mark only if the request has not reached its node.
     fs::write(folder.path().join(".stop.7.0.1"), "").expect("a mark");
+    assert_eq!((returned(2, 1), returned(2, 2)), (true, false));
+    fs::write(folder.path().join(".stopped.7.0.1"), "").expect("a mark");
     check(2, false);
-    assert!(!all_returned(&folder.path().join("none"), 1).expect("reads"));
+    assert!(!all_returned(&folder.path().join("none"), 1, 1).expect("reads"));
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::file::SpeedFileError;
 use hsched_model::formats;
 use hsched_model::{GpuType, Precision, Seconds, Speed};
-use hsched_plan::throughput::{Aside, BatchPoint, Cache, SampleSource, SpeedKey, SpeedRecord, Stated};
+use hsched_plan::throughput::{Aside, BatchPoint, Cache, SampleSource, SpeedKey, SpeedRecord, StatedSpeed};
 
 /// A record with its key.
 #[derive(Debug, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ impl RecordRow {
 }
 
 impl StatedRow {
-    pub(super) fn new(stated: &Stated) -> Self {
+    pub(super) fn new(stated: &StatedSpeed) -> Self {
         let (samples_per_s, alpha_s, beta_s) = match stated.speed {
             Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
             Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
@@ -134,13 +134,13 @@ impl StatedRow {
         Self { samples_per_s, alpha_s, beta_s, at: stated.at }
     }
 
-    fn stated(&self) -> Option<Stated> {
+    fn stated(&self) -> Option<StatedSpeed> {
         let speed = match (self.samples_per_s, self.alpha_s.zip(self.beta_s)) {
             (Some(rate), None) => Speed::rate(rate),
             (None, Some((alpha, beta))) => Speed::affine(Seconds(alpha), Seconds(beta)),
             _ => None,
         };
-        speed.map(|speed| Stated { speed, at: self.at })
+        speed.map(|speed| StatedSpeed { speed, at: self.at })
     }
 }
 

@@ -1,17 +1,17 @@
-//! All reachable moments, and whether each can end without another fault.
+//! All reachable moments, and whether the end can be reached from each without another fault.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::pool::model::{Moment, Setting};
 
 /// The result of an exploration.
-pub(super) struct Explored {
+pub(super) struct Exploration {
     pub(super) states: usize,
     pub(super) wrong: Option<String>,
 }
 
 /// Explores all successors breadth first.
-pub(super) fn explore(setting: Setting) -> Explored {
+pub(super) fn explore(setting: Setting) -> Exploration {
     let first = Moment::first(setting);
     let mut numbers: HashMap<String, usize> = [(first.words(), 0)].into();
     let mut queue = VecDeque::from([(0, first)]);
@@ -21,7 +21,7 @@ pub(super) fn explore(setting: Setting) -> Explored {
     let mut stories: Vec<(usize, String)> = vec![(0, "start".to_owned())];
     while let Some((number, moment)) = queue.pop_front() {
         if let Some(wrong) = &moment.wrong {
-            return Explored { states: numbers.len(), wrong: Some(story(&stories, number, wrong)) };
+            return Exploration { states: numbers.len(), wrong: Some(story(&stories, number, wrong)) };
         }
         if moment.is_done() || moment.is_handed_on() {
             ends.push(number);
@@ -50,10 +50,10 @@ pub(super) fn explore(setting: Setting) -> Explored {
     }
     let stuck = can_end.iter().position(|can_end| !can_end);
     let wrong = stuck.map(|number| story(&stories, number, "never ends: a job is abandoned"));
-    Explored { states: numbers.len(), wrong }
+    Exploration { states: numbers.len(), wrong }
 }
 
-/// Returns the events that led to a moment, and what is wrong with it.
+/// Returns the events that led to a moment, and its error.
 fn story(stories: &[(usize, String)], mut number: usize, wrong: &str) -> String {
     let mut lines = vec![wrong.to_owned()];
     while number > 0 {

@@ -11,11 +11,11 @@ use hsched_engine::pool::{Demand, MemberId, Order, SubmissionStart};
 use hsched_engine::{Gpus, SubmissionKey};
 use hsched_model::{JobId, JobName, Seconds};
 
-use crate::pool::graph::{Explored, explore};
+use crate::pool::graph::{Exploration, explore};
 use crate::pool::model::{Faults, Plant, Setting};
 
 /// Explores a setting; returns the first error and the number of states.
-fn found(members: u32, jobs: u32, most: Faults, plant: Plant) -> Explored {
+fn found(members: u32, jobs: u32, most: Faults, plant: Plant) -> Exploration {
     explore(Setting { members, jobs, most, plant })
 }
 

@@ -22,13 +22,13 @@ pub(super) struct Setting {
 /// The number of faults of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
-    /// How often a member is killed, at a write or between two.
+    /// Number of times that a member is killed, at a write or between two.
     pub(super) kills: u32,
-    /// How often the leader considers a member silent, rightly or not.
+    /// Number of times that the leader considers a member silent, rightly or not.
     pub(super) silences: u32,
-    /// How many members reach their time limit.
+    /// Number of members that reach their time limit.
     pub(super) limits: u32,
-    /// How often a write fails while the member survives.
+    /// Number of times that a write fails while the member survives.
     pub(super) failures: u32,
 }
 
@@ -131,7 +131,7 @@ impl Moment {
     /// Returns a text that differs between moments with different futures.
     pub(super) fn words(&self) -> String {
         let Self { files, jobs, members, late, running, words, successors, faults, runs, .. } = self;
-        // Beats increase without bound and have no influence.
+        // Heartbeat counters increase without bound and have no influence.
         let text = format!(
             "{files:?} {jobs:?} {members:?} {late:?} {running:?} {words:?} {successors} {faults:?} {runs}"
         );

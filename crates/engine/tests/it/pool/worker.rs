@@ -9,7 +9,7 @@ use hsched_model::{JobId, Time};
 use crate::pool::disk::{self, Fault, Files, WriteError};
 use crate::pool::{id, key, order};
 
-/// Returns a leader and a member with orders to start these.
+/// Returns a leader and a member with orders to start these submissions.
 fn pool(ordered: &[&SubmissionKey]) -> (Leader<Files>, Worker<Files>) {
     disk::put(std::collections::BTreeMap::new(), None);
     let worker = Worker::join(Files, id(1), PoolReport::default()).expect("a member");

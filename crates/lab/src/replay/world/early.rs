@@ -42,7 +42,7 @@ impl ReplayWorld<'_> {
         false
     }
 
-    /// Returns why a job of the trace may stop after this number of epochs, if it may.
+    /// Returns why a job of the trace may stop after this number of epochs; `None` if it may not.
     fn may_stop(&self, job: usize, done: usize) -> Option<String> {
         let entry = &self.trace.jobs[job];
         let early = entry.early.as_ref()?;
@@ -64,8 +64,8 @@ impl ReplayWorld<'_> {
             .why()
     }
 
-    /// Returns the bracket of a job with a halving rule, and the curves so far of the others in it: jobs of
-    /// one model form a sweep.
+    /// Returns the bracket of a job with a halving rule, and the curves so far of the other jobs in it: jobs
+    /// of one model form a sweep.
     fn bracket_of(&self, job: usize, early: &EarlyRule) -> (u32, Vec<Vec<CurvePoint>>) {
         let model = &self.trace.jobs[job].model.rounds.model;
         let of_sweep = |number: &usize| {

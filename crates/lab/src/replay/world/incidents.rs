@@ -22,7 +22,7 @@ impl ReplayWorld<'_> {
         }
     }
 
-    /// Gives up a job without GPUs.
+    /// Abandons a job without GPUs.
     pub(super) fn give_up(&mut self, number: usize, why: String) {
         self.leave(number, false);
         let Some(present) = self.present[number].take() else { return };

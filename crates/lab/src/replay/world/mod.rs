@@ -18,7 +18,9 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, Taken};
+use hsched_plan::{
+    Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, TakenResources,
+};
 
 /// The cluster and its jobs at one time.
 pub(super) struct ReplayWorld<'a> {
@@ -28,7 +30,7 @@ pub(super) struct ReplayWorld<'a> {
     pub problem: Problem,
     /// Whether a first start takes as long as a restart.
     pub starts_cost: bool,
-    pub taken: Taken,
+    pub taken: TakenResources,
     pub queue: EventQueue,
     pub record: ReplayRecord,
     /// Events since they were last taken.
@@ -59,7 +61,7 @@ struct Changes {
     other: BTreeSet<usize>,
 }
 
-/// Why a job gives up its GPUs.
+/// Why a job loses its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReleaseReason {
     /// The policy decided it.
@@ -77,7 +79,7 @@ impl<'a> ReplayWorld<'a> {
             options,
             now: trace.now,
             starts_cost: false,
-            taken: Taken::of(&problem),
+            taken: TakenResources::of(&problem),
             queue: EventQueue::default(),
             record: ReplayRecord {
                 jobs: vec![ReplayedJob::default(); trace.jobs.len()],
@@ -266,7 +268,7 @@ impl<'a> ReplayWorld<'a> {
         self.hold(number, placement.slots, epoch, busy_until);
     }
 
-    /// Lets a job wait without GPUs.
+    /// Makes a job wait without GPUs.
     pub(super) fn wait(&mut self, number: usize, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
@@ -283,7 +285,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Takes its GPUs from a job, and the progress since it last saved.
+    /// Removes a job from its GPUs and discards its progress since it last saved.
     fn release(&mut self, number: usize, end: ReleaseReason) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];
@@ -312,7 +314,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Ends a job that has completed all its epochs or was ended by the policy.
+    /// Ends a job because it has completed all its epochs or the policy ends it.
     pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if let Some(present) = self.present[number].as_mut().filter(|_| !cut_short) {

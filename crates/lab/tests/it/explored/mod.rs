@@ -2,7 +2,7 @@
 //! answer to every request, a crash at every write, and all possible events of jobs and nodes in between, in
 //! every order, up to a number of faults.
 //!
-//! In every moment, a job has at most as many submissions as the plan wants, no job is lost, and all jobs can
+//! At every moment, a job has at most as many submissions as the plan has, no job is lost, and all jobs can
 //! end without further faults.
 
 mod graph;

@@ -34,7 +34,7 @@ pub struct Next {
 pub struct ExplorerRules {
     pub rules: Rules,
     pub plant: Plant,
-    /// Number of copies of a job that a plan wants.
+    /// Number of copies of a job in a plan.
     pub copies: usize,
     /// Maximum number of ticks that a request is on its way: it arrives by then or never.
     ///
@@ -114,7 +114,7 @@ impl Moment {
         let entries = || self.slurm.entries.iter().filter(|entry| entry.job == job);
         let alive = entries().filter(|entry| entry.is_alive()).count();
         let (whole, saved) = self.slurm.epochs[job];
-        // A submission that was given up as lost is found again.
+        // A submission that was presumed lost is found again.
         let is_lost = |entry: &Entry| {
             past.iter().any(|past_attempt| {
                 past_attempt.end == End::Vanished && past_attempt.attempt.key(&own_job.name) == entry.of
@@ -228,11 +228,11 @@ impl Moment {
         if chain.any(|submission| submission.epochs_before < *epochs_done) {
             let _ = write!(text, "{:?}", epoch_at.map(|at| self.age(at, 1)));
         }
-        // They may be found again.
+        // Such submissions may be found again.
         for submission in lost {
             self.write_attempt("V", (&job.name, submission), text);
         }
-        // Its node may turn out to have been down.
+        // The node of the failed attempt may turn out to have been down.
         if let Some(PastAttempt { attempt, ended, end: End::Failed { .. }, epochs: _ }) = past.last() {
             let _ = write!(text, "F{}{:?}", self.age(*ended, 5), attempt.gpus.0.keys());
         }
@@ -246,8 +246,8 @@ impl Moment {
     fn write_submission(&self, job: &JobName, Submission { attempt, stage }: &Submission, text: &mut String) {
         let stage = match *stage {
             Stage::Stopping { since, then, request } => {
-                // A request to exit is due after a tick and one to end after two; after five, the engine
-                // stops waiting.
+                // A request to exit is due after one tick and a request to end after two; after five ticks,
+                // the engine stops waiting.
                 let age = self.age(since, if request == StopProgress::Killed { 5 } else { 1 });
                 let then = match then {
                     // The time is only for display.

@@ -92,7 +92,7 @@ impl Slurm {
         self.entries.iter().any(|entry| entry.node == node && entry.life == Life::Running)
     }
 
-    /// Returns what Slurm shows of the jobs, and the reports of their ranks.
+    /// Returns the jobs as Slurm shows them, and the reports of their ranks.
     pub fn look(&self, state: &State, at: Time) -> Observation {
         let mut seen = Observation::new(at, self.cluster());
         for entry in &self.entries {
@@ -137,7 +137,7 @@ impl Slurm {
         self.entries.push(entry);
     }
 
-    /// Returns it one tick later; `None` if a request would be on its way for more than `latest` ticks.
+    /// Returns Slurm one tick later; `None` if a request would be on its way for more than `latest` ticks.
     pub fn after_a_tick(&self, latest: u8) -> Option<Self> {
         let mut then = self.clone();
         for entry in &mut then.entries {
@@ -232,12 +232,12 @@ impl Slurm {
         }
     }
 
-    /// Forgets ended entries that are no submissions of their jobs.
+    /// Removes ended entries that are not submissions of their jobs.
     pub fn tidy(&mut self, state: &State) {
         self.entries.retain(|entry| entry.may_run() || state.jobs[entry.job].submission(&entry.of).is_some());
     }
 
-    /// Returns it as text, which is equal for equivalent ones.
+    /// Returns Slurm as text, which is equal for equivalent states.
     pub fn words(&self) -> String {
         let mut text = String::new();
         let mut entries: Vec<&Entry> = self.entries.iter().collect();

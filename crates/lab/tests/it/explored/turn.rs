@@ -186,7 +186,7 @@ struct Disk<'a> {
 }
 
 impl Disk<'_> {
-    /// Writes, or dies before or, if more writes follow, after that.
+    /// Writes; or dies before the write or, if more writes follow, after it.
     fn write(&mut self, change: impl FnOnce(&mut State, &Rules)) -> Result<(), Crash> {
         let (choice, more) = {
             let mut way = self.way.borrow_mut();

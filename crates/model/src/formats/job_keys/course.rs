@@ -368,7 +368,7 @@ fn tags(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     Some(tags)
 }
 
-/// Reports a problem if runs are to be ordered by a metric, but none is named.
+/// Reports a problem if runs are sorted by a metric but none is named.
 fn check_promising(draft: &mut JobDraft<'_>) {
     let is_wrong = draft.job.promising_first && draft.get("target").is_none();
     if let Some(value) = draft.get("promising_first").filter(|_| is_wrong) {

@@ -1,4 +1,4 @@
-//! Keys of a job: which GPUs it may use and how many, and how its batch is cut.
+//! Keys of a job: the types and numbers of GPUs that it may use, and the division of its batch.
 
 use serde_json::{Value as Json, json};
 
@@ -83,7 +83,7 @@ pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "max_memory",
         form: "size, such as 9GiB",
-        help: "Most memory of its GPU that a rank needs. In hsched run with slots, a run that needs more than its slot's share gets a GPU of its own, and one that reports more is named. Default: unknown.",
+        help: "Maximum GPU memory that a rank needs. In hsched run with slots, a run that needs more than its slot has gets a GPU of its own, and a run that reports more is named in a message. Default: unknown.",
         read: |value, job| value.parsed(parse_size).map(|size| job.max_memory = Some(size)),
         write: |job| job.max_memory.map(|size| json!(size.to_string())),
         ..KEY

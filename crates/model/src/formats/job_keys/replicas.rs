@@ -187,7 +187,7 @@ fn known_types(job: &Job) -> Vec<(&GpuType, Recognised)> {
     named.into_iter().filter_map(|gpu_type| Some((gpu_type, recognise(gpu_type.as_str())?))).collect()
 }
 
-/// Returns the sizes of a replica that hold so much memory, by the table of GPUs.
+/// Returns the sizes of a replica that have this much memory, according to the table of GPUs.
 fn proposal(types: &[(&GpuType, Recognised)], memory: Bytes) -> String {
     let sizes = types.iter().filter_map(|(gpu_type, known)| Some((*gpu_type, known.count_for(memory)?)));
     let sizes: Vec<String> = sizes.map(|(gpu_type, count)| format!("{gpu_type}: {count}")).collect();
@@ -198,7 +198,7 @@ fn proposal(types: &[(&GpuType, Recognised)], memory: Bytes) -> String {
     }
 }
 
-/// Refuses sizes of a replica whose GPUs hold too little together.
+/// Refuses sizes of a replica whose GPUs together have too little memory.
 fn check_memory(
     types: &[(&GpuType, Recognised)],
     sizes: &ByType<u32>,

@@ -148,7 +148,7 @@ fn the_memory_of_a_replica_proposes_sizes_and_refuses_small_ones() {
         let nothing = problem(replica).expect("a problem");
         assert!(nothing.contains("missing the required key gpus"), "{nothing}");
     }
-    // A type that has a size alone is checked, too.
+    // A type that has only a size is also checked.
     let slow = problem("{memory: 60GB, gpus: {p100: 2, a100: 1}}").expect("a problem");
     assert!(slow.contains("a replica on p100 has too little memory"), "{slow}");
     // An a100 may have 80 GB, so 60 GB are not known to be too much.

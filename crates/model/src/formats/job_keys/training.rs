@@ -1,4 +1,4 @@
-//! Keys of a job: what it trains.
+//! Job keys of the training.
 
 use serde_json::json;
 
@@ -63,7 +63,7 @@ pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "global_batch",
         form: "whole number",
-        help: "Samples per step over all ranks. Never changes, whatever the placement.",
+        help: "Samples per step over all ranks. The same for every placement.",
         needed: Needed::ToDivide,
         read: |value, job| value.whole(1..=COUNT_LIMIT).map(|batch| job.global_batch = batch),
         write: |job| (!job.is_plain).then(|| json!(job.global_batch)),

@@ -119,7 +119,8 @@ fn read_values(list: &ReaderValue<'_>) -> (Vec<YamlNode>, bool) {
     (values, all_sound)
 }
 
-/// Returns the name of a job with a sweep if it and the names of its variants are valid; reports why not.
+/// Returns the name of a job with a sweep if it and the names of its variants are valid; otherwise reports
+/// the reason.
 ///
 /// A missing or non-text name is reported by the reader of the job.
 pub(super) fn base_name<'a>(job: &ReaderValue<'a>, sweep: &SweepKeys) -> Option<&'a str> {

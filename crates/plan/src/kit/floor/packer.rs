@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use crate::kit::floor::{Floor, Repacking};
 use crate::{Decision, JobModel, Placement, Problem, Sharing, Slot};
 
-/// A policy's choice for a job: GPUs by type, or waiting.
+/// A policy's choice for a job: GPUs by type, or to wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Want {
     pub job: usize,
-    /// `None` means waiting.
+    /// `None` makes the job wait.
     pub counts: Option<Vec<u32>>,
     /// How the batch is divided among the ranks.
     pub sharing: Sharing,
@@ -22,7 +22,7 @@ impl Want {
         Self { job, counts: Some(counts), sharing: Sharing::Balanced }
     }
 
-    /// Returns the choice to let a job wait.
+    /// Returns the choice that makes a job wait.
     pub fn wait(job: usize) -> Self {
         Self { job, counts: None, sharing: Sharing::Balanced }
     }

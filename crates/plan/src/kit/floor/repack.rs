@@ -63,8 +63,8 @@ impl Floor {
         }
     }
 
-    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if that is worth its
-    /// own move.
+    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if that is worth
+    /// its own move. Jobs that `repack` moves have their GPUs on one node, so none of these is chosen later.
     fn add_savings(
         &mut self,
         problem: &Problem,
@@ -95,7 +95,7 @@ impl Floor {
         fits.then_some((gpu_type, count))
     }
 
-    /// Returns by how many seconds an epoch of a job would be shorter on one node.
+    /// Returns the number of seconds by which an epoch of a job would be shorter on one node.
     fn gain(&self, problem: &Problem, job: usize) -> Option<f64> {
         let (gpu_type, count) = self.one_type(self.held(job))?;
         let node = self.size.iter().position(|node| node[gpu_type] >= count)?;

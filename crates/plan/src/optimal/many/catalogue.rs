@@ -24,13 +24,13 @@ pub(crate) struct Catalogue<'a> {
     /// The rent of each bundle at the latest prices.
     rents: Vec<f64>,
     /// By shape: the bundles of given replicas.
-    known: Vec<HashMap<Box<[u32]>, Rated>>,
+    known: Vec<HashMap<Box<[u32]>, RatedBundles>>,
 }
 
 /// The bundles for given replicas: over the network, and inside a node if one can hold them and that is
 /// faster.
 #[derive(Clone, Copy)]
-pub(super) struct Rated {
+pub(super) struct RatedBundles {
     pub across: u32,
     pub inside: Option<(u32, f64)>,
 }
@@ -85,7 +85,7 @@ impl<'a> Catalogue<'a> {
     }
 
     /// Returns the bundles for these replicas, and adds them if they are new.
-    pub(super) fn rated(&mut self, shape: usize, counts: &[u32]) -> Rated {
+    pub(super) fn rated(&mut self, shape: usize, counts: &[u32]) -> RatedBundles {
         if let Some(&known) = self.known[shape].get(counts) {
             return known;
         }
@@ -93,7 +93,7 @@ impl<'a> Catalogue<'a> {
         let is_faster = fastest > self.rings.network && counts.iter().sum::<u32>() > 1;
         let across = self.add(shape, counts, false);
         let inside = is_faster.then(|| (self.add(shape, counts, true), fastest));
-        let rated = Rated { across, inside };
+        let rated = RatedBundles { across, inside };
         self.known[shape].insert(counts.into(), rated);
         rated
     }

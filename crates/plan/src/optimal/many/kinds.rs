@@ -22,7 +22,7 @@ pub(crate) struct JobKinds<'a> {
 pub(crate) struct JobKind {
     /// The list of bundles from which it chooses.
     pub list: usize,
-    /// The cost of a second of an epoch: weight times epochs.
+    /// The cost of one second of an epoch: weight times epochs.
     pub scale: f64,
     /// Indices of its jobs in the market.
     pub jobs: Vec<usize>,

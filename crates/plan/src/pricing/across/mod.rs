@@ -122,7 +122,7 @@ impl<'a> Across<'a> {
         };
         let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
         let epochs = job.completion_time(1.0);
-        // With two ranks a ring sends D, half of what infinitely many send.
+        // With two ranks, a ring sends D, which is half of the amount for infinitely many ranks.
         let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
         let full = |&(_, model): &(usize, TypeModel)| {
             model

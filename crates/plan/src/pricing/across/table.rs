@@ -87,7 +87,7 @@ fn step_times(across: &Across<'_>) -> Vec<f64> {
     }
 }
 
-/// Advances `counts`; returns whether there are any more.
+/// Advances `counts`; returns whether there are more.
 fn next(counts: &mut [u32], caps: &[u32]) -> bool {
     let Some(ty) = (0..counts.len()).find(|&ty| counts[ty] < caps[ty]) else { return false };
     counts[ty] += 1;
@@ -120,7 +120,7 @@ impl RingTable {
     }
 
     /// Returns cost and counts of the rings that are cheapest at some prices, by ascending cost: those for
-    /// which no smaller ring costs as little.
+    /// which no smaller ring is at most as expensive.
     pub(super) fn worth_having(&self) -> impl Iterator<Item = (f64, &[u32])> {
         self.rings.worth_having.iter().map(|&ring| self.ring(ring))
     }

@@ -25,7 +25,8 @@ fn the_values_of_an_array_become_a_sweep() {
     6: --batch-size 128: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank
     "#);
     yaml(&format!("#!/bin/bash\n#SBATCH {script}\n"));
-    // An element used in the command, from 1, over several lines, and in a lower-case variable.
+    // Array elements: used in the command, numbered from 1, defined over several lines, and in a lower-case
+    // variable.
     let direct =
         "-a 1-2\nSEEDS=(\n  7\n  8\n)\npython train.py --seed ${SEEDS[$((SLURM_ARRAY_TASK_ID - 1))]}";
     assert_snapshot!(made(direct, &SWEPT), @r#"
@@ -52,7 +53,7 @@ fn the_numbers_of_tasks_become_a_sweep() {
     5: LR: exported, so that ranks see it
     6: WD: exported, so that ranks see it
     "#);
-    // Fewer values than tasks, duplicate values, and a task number beside a value.
+    // Arrays with fewer values than tasks, with duplicate values, and with a task number beside a value.
     for other in [
         "LRS=(1)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR",
         "LRS=(1 1)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR",

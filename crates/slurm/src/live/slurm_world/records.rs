@@ -39,8 +39,8 @@ impl SlurmWorld<'_> {
         Ok(())
     }
 
-    /// Distinguishes submissions that left a race from the one that did the job: all end with status 0. A
-    /// submission that fails without a claim leaves the job to the others.
+    /// Distinguishes submissions that left a race from the one that did the job, because all of them end with
+    /// status 0. A submission that fails without a claim leaves the job to the others.
     ///
     /// A submission that completed without a visible claim stays undecided, because on a shared file system
     /// the claim may become visible later.
@@ -86,7 +86,7 @@ impl SlurmWorld<'_> {
         }
     }
 
-    /// Returns how submissions ended that have left the queue: according to accounting, the controller, or
+    /// Returns how submissions that have left the queue ended, according to accounting, the controller, or
     /// the script's last word.
     pub(super) fn endings(
         &self,

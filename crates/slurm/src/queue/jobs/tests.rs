@@ -1,4 +1,4 @@
-//! The jobs of a queue in squeue's output: literal text.
+//! Jobs of a queue in literal output of squeue.
 
 use super::*;
 use crate::sinfo;
