@@ -10,12 +10,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run_result::{MetricRange, Reports, add_value, attempts, counted_until, curve, ranges};
+use crate::metric_range::{add_value, ranges};
+use crate::run_result::{Reports, attempts, counted_until, curve};
 use crate::store::files::{read, replace_soon};
 use crate::store::report_folder;
 use crate::store::report_line::EpochLine;
 use crate::store::reports;
-use crate::{JobState, SampledUse};
+use crate::{JobState, MetricRange, SampledUse, SubmissionRecord};
 
 const REPORT: &str = "rank-0.jsonl";
 const SUMMARY: &str = "metrics.json";
@@ -29,9 +30,9 @@ const END: u64 = 100;
 /// The metrics of a report file up to a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Summary {
-    /// Length of these lines in bytes,
+    /// Length of these lines in bytes.
     length: u64,
-    /// and their end.
+    /// The end of these lines.
     end: String,
     /// The first and last epoch; 0 if there is none.
     first: u64,
@@ -43,7 +44,7 @@ struct Summary {
 
 /// Returns the range of each metric that a job has reported, as in its result.
 pub fn metric_ranges(root: &Path, tracked: &JobState) -> BTreeMap<String, MetricRange> {
-    let folder = |attempt: &crate::SubmissionRecord| {
+    let folder = |attempt: &SubmissionRecord| {
         let key = attempt.key(&tracked.job.name);
         report_folder(root, &key.run, &key.name())
     };
@@ -53,7 +54,7 @@ pub fn metric_ranges(root: &Path, tracked: &JobState) -> BTreeMap<String, Metric
     if let Some(ranges) = joined(summaries.iter().zip(limits)) {
         return ranges;
     }
-    let of_attempt = |attempt: &crate::SubmissionRecord| Reports {
+    let of_attempt = |attempt: &SubmissionRecord| Reports {
         epochs: reports::epochs(&folder(attempt), 1, 0, attempt.meant).unwrap_or_default(),
         sampled: SampledUse::default(),
     };
