@@ -145,7 +145,7 @@ fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, ahead: usize) -> Op
     Some(match ahead {
         _ if free < asked => format!("It waits for GPUs: {free} of {all}{kind} {is} free, and {before}."),
         0 => format!(
-            "{free} of {all}{kind} {is} free, and {before}: it waits for CPUs or memory beside them, or for GPUs that are free together on a node."
+            "{free} of {all}{kind} {is} free, and {before}: it may wait for CPUs or memory, or for GPUs that are free together on a node."
         ),
         _ => format!(
             "It waits for its turn: {free} of {all}{kind} {is} free, but {before}, for which Slurm keeps room."
