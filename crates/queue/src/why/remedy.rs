@@ -56,7 +56,7 @@ impl Remedy {
                 let mut list: Vec<String> = set.drawbacks.iter().map(ToString::to_string).collect();
                 let shortens = set.changes.iter().any(|change| matches!(change, Change::Limit(_)));
                 if shortens && matches!(self, Self::InPlace(_)) {
-                    list.push("you cannot raise it again".to_owned());
+                    list.push("you cannot raise the time limit again".to_owned());
                 }
                 if matches!(self, Self::NewJob(_)) {
                     list.push("a new job: it begins without age".to_owned());
