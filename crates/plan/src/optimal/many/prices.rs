@@ -31,7 +31,8 @@ pub(crate) struct ClimbPeak {
     mix: Vec<f64>,
     /// Upper limit of the bound provable with these lists.
     promised: f64,
-    /// Maximum number of planes in a rise.
+    /// Maximum number of search rounds, and of planes for each.
+    most_rounds: u32,
     most_climbs: u32,
 }
 
@@ -52,8 +53,9 @@ const LEAST_WIDTH: f64 = 0.05;
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
-/// The same number of planes while rules for nodes are added and afterwards, and the accuracy of the prices for
+/// The same numbers while rules for nodes are added and afterwards, and the accuracy of the prices for
 /// which violated rules are searched.
+const RULE_ROUNDS: u32 = 2;
 const RULE_CLIMBS: u32 = 40;
 const ROUGH_RULES: f64 = 5e-4;
 
@@ -131,6 +133,7 @@ impl ClimbPeak {
             planes: Vec::new(),
             mix: Vec::new(),
             promised: f64::INFINITY,
+            most_rounds: ROUNDS,
             most_climbs: CLIMBS,
         }
     }
@@ -144,7 +147,7 @@ impl ClimbPeak {
     ) -> Option<BalancedPrices> {
         let mut best: Option<(Answers, Vec<f64>)> = None;
         let mut exactness = ROUGH;
-        for round in 0..ROUNDS {
+        for round in 0..self.most_rounds {
             let slack = (0.1 * exactness).max(0.2 * tolerance);
             self.start(kinds);
             self.rise(kinds, slack, stop);
@@ -188,7 +191,7 @@ impl ClimbPeak {
 
     /// Extends the prices and planes by rules, which have no price yet.
     fn obey(&mut self, kinds: &mut JobKinds<'_>, rules: Vec<NodeRule>) {
-        self.most_climbs = RULE_CLIMBS;
+        (self.most_rounds, self.most_climbs) = (RULE_ROUNDS, RULE_CLIMBS);
         let (known, more) = (self.prices.len(), rules.len());
         kinds.obey(rules);
         self.prices.resize(known + more, 0.0);
