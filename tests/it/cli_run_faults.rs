@@ -1,14 +1,17 @@
 //! `hsched run` under faults: killed, unresponsive, failing and leftover processes, a full disk, many ends at once.
 
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use hsched_engine::pool::PoolPlan;
+use hsched_engine::store::PoolFolder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::cli_run::{Bench, job};
+use crate::cli_run::{Bench, Session, job};
 
 #[test]
 fn a_job_that_does_not_hear_the_signal_is_killed_after_its_grace() {
@@ -35,6 +38,47 @@ fn a_second_interrupt_ends_all_at_once() {
     session.signal(Signal::SIGINT);
     bench.end(session).exits(130);
     assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
+/// Two members of a pool, each with a job that does not save.
+#[test]
+fn a_second_signal_ends_a_member_of_a_pool_at_once() {
+    let deaf = |name: &str| job(name, 2, "env: {DEAF: 1, PACE: 60}").replace("grace: 5s", "grace: 600s");
+    let bench = Bench::new(&[deaf("a"), deaf("b")]);
+    let at_work = || bench.processes().iter().filter(|process| process.contains("sleep")).count();
+    // A first run leaves its jobs to the pool.
+    let first = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_that("a process", || at_work() == 1);
+    drop(first);
+    bench.await_that("its end", || at_work() == 0);
+    let pool = PoolFolder::create(&bench.sandbox.state("")).expect("a pool");
+    pool.write_plan(&PoolPlan { capacity: 1, ..PoolPlan::default() }).expect("writes");
+    let member = |id: u32| {
+        let words = [
+            "--default-signal=INT".to_owned(),
+            format!("SLURM_JOB_ID={id}"),
+            env!("CARGO_BIN_EXE_hsched").to_owned(),
+            "run".to_owned(),
+            "--devices".to_owned(),
+            "cpu:1".to_owned(),
+        ];
+        let mut command = bench.sandbox.start("/usr/bin/env", &words);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let session = Session(Some(command.spawn().expect("starts")));
+        bench.await_that("a process", || at_work() == usize::try_from(id).expect("a number"));
+        session
+    };
+    let leader = member(1);
+    let mut other = member(2);
+    other.signal(Signal::SIGTERM);
+    // After its message, it handles the second one.
+    let said = std::io::BufReader::new(other.0.as_mut().expect("runs").stderr.take().expect("a pipe"));
+    let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
+    assert!(said.any(|line| line.contains("leaving the pool: asking the running jobs to save")));
+    other.signal(Signal::SIGTERM);
+    bench.end(other).exits(0);
+    drop(leader);
+    bench.await_that("its end", || at_work() == 0);
 }
 
 #[test]

@@ -44,6 +44,27 @@ fn a_locale_without_utf8_gets_ascii_alone() {
     assert!(drawn.contains("███"), "{drawn}");
 }
 
+/// Slurm preempts jobs of a partition for those of one with a higher tier, also if both are of one user.
+#[test]
+fn a_request_that_stops_a_running_job_of_ones_own_is_marked() {
+    let mut snapshot: Value = serde_json::from_str(SNAPSHOT).expect("JSON");
+    snapshot["partitions"] = serde_json::json!([
+        { "name": "low", "default": true, "tier": 1, "preemptible": true }, { "name": "high", "tier": 2 }]);
+    snapshot["nodes"][0]["partitions"] = serde_json::json!(["low", "high"]);
+    snapshot["nodes"][1]["partitions"] = serde_json::json!(["low"]);
+    snapshot["jobs"][0]["ours"] = true.into();
+    snapshot["jobs"][0]["partitions"] = serde_json::json!(["low"]);
+    let sandbox = small().file("queue.json", snapshot.to_string()).variable("COLUMNS", "200");
+    let line = "when jobs.yaml --snapshot queue.json --partition low,high --futures 5 --budget 1h";
+    let json = sandbox.run(&format!("{line} --format json")).json();
+    for option in json["jobs"][0]["options"].as_array().expect("options") {
+        let is_there = option["partition"] == "high" && option["type"] == "a100";
+        let expected = if is_there { serde_json::json!(["1"]) } else { serde_json::json!([]) };
+        assert_eq!(option["preempts"], expected, "{option}");
+    }
+    assert!(sandbox.run(line).succeeds().contains("may stop your job 1"));
+}
+
 /// Without a speed, there is no plan; each command explains how to give one.
 #[test]
 fn a_job_without_a_speed_is_told_what_to_do() {

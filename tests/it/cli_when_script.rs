@@ -174,6 +174,55 @@ fn another_gpu_type_needs_a_word() {
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }
 
+/// Slurm preempts jobs of a partition for those of one with a higher tier, also if both are of one user.
+#[test]
+fn what_stops_a_running_job_of_ones_own_says_so() {
+    let mut queue = queue();
+    let low =
+        json!({ "name": "gpu", "default": true, "max_time_s": 172_800.0, "tier": 1, "preemptible": true });
+    queue["partitions"] = json!([low, { "name": "high", "tier": 9 }]);
+    queue["nodes"][0]["partitions"] = json!(["gpu", "high"]);
+    queue["jobs"][0]["ours"] = json!(true);
+    let sandbox = small().file("queue.json", queue.to_string());
+    let json = sandbox.run(&format!("{LOOK} --format json")).json();
+    let list = json["script"]["changes"].as_array().expect("changes");
+    let change = list.iter().find(|change| change["options"] == json!(["--partition=gpu,high"]));
+    let change = change.expect("a change to the partition");
+    let costs = json!(["Slurm may stop (preempt) your running job 1 for it"]);
+    assert_eq!((&change["costs"], &change["harmless"]), (&costs, &json!(false)));
+    // A script that asks for that partition itself is told as well.
+    let note = "As it is, Slurm may stop (preempt) your running job 1 for it.";
+    let said = |more: &str| sandbox.run(&format!("{LOOK}{more}")).exits(0).stdout;
+    assert!(said(" -- --partition=high").contains(note));
+    assert!(!said("").contains(note));
+}
+
+#[test]
+fn a_combined_change_is_written_out() {
+    // Of the V100, two are free from 2 h to 9 h; of the A100, two are free for 8 h, and all from 9 h on.
+    let now = 1_795_345_200;
+    let running = |id: &str, (node, gpu_type): (&str, &str), hours: u32| {
+        json!({ "id": id, "partitions": [if node == "v1" { "gpu" } else { "big" }], "asks": {},
+            "limit_s": 3600 * (hours + 1), "running": { "since": now - 3600,
+                "holds": [{ "node": node, "gpus": [{ "type": gpu_type, "count": 2 }] }] } })
+    };
+    let waiting = |id: &str, partition: &str, gpu_type: &str, hours: u32| {
+        json!({ "id": id, "partitions": [partition], "limit_s": 3600 * hours, "priority": 1000, "submitted": now - 5000,
+            "asks": { "gpus": [{ "type": gpu_type, "count": 4 }] } })
+    };
+    let mut queue = queue();
+    queue["jobs"] = json!([
+        running("1", ("v1", "v100"), 2),
+        running("2", ("v1", "v100"), 9),
+        waiting("3", "gpu", "v100", 10),
+        running("4", ("a1", "a100"), 8),
+        waiting("5", "big", "a100", 1),
+    ]);
+    let text = small().file("queue.json", queue.to_string()).run(LOOK).exits(0).stdout;
+    let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(plain.contains("2 and 3: --time=06:00:00 --gres=gpu:a100:2 --partition=big"), "{text}");
+}
+
 #[test]
 fn a_number_means_the_change_that_was_shown() {
     let sandbox = small();

@@ -77,6 +77,7 @@ mod lost_ranks;
 mod mid_run;
 mod mlfs;
 mod modules;
+mod mps;
 mod parking;
 mod pieces;
 mod plain_jobs;

@@ -1,4 +1,4 @@
-//! Jobs that are plain commands: without samples, batch and model, and of which no report is expected.
+//! Jobs that are plain commands: they state no samples, batch and model, and no report is expected from them.
 
 use serde_json::Value;
 

@@ -62,7 +62,7 @@ fn in_a_queue_they_get_the_free_gpus_and_their_requests_are_submitted_first() {
             actions.split(", ").filter_map(|action| action.strip_prefix("submit ")?.split(' ').next());
         names.collect::<Vec<_>>().join(" ")
     };
-    // Free GPUs are given first; the others are asked for in a later turn.
+    // Free GPUs are assigned first; the others are requested in a later turn.
     assert_eq!(submitted(1, TARGET), "c");
     assert_eq!(submitted(0, TARGET), "c d a b e");
     let usual = TARGET.replace(", promising_first: true", "");

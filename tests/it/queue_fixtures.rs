@@ -101,6 +101,48 @@ fn age_answer(sandbox: &Sandbox, seconds: f64, change: impl FnOnce(&mut Value)) 
     std::fs::write(&path, answer.to_string()).expect("written");
 }
 
+/// Slurm preempts jobs of partition `low` for those of `high`, also if both are of one user.
+#[test]
+fn watch_requests_no_gpus_of_a_running_job_of_ones_own() {
+    let scontrol = r#"case "$*" in
+"show config") echo "ClusterName = north"; echo "PreemptType = preempt/partition_prio"; echo "PreemptMode = REQUEUE";;
+"-o show partition")
+  echo "PartitionName=low PriorityTier=1 PreemptMode=REQUEUE MaxTime=1-00:00:00 State=UP"
+  echo "PartitionName=high PriorityTier=2 PreemptMode=OFF MaxTime=1-00:00:00 State=UP";;
+"-o show reservation") echo "No reservations in the system";;
+*) exit 9;;
+esac"#;
+    let own = |user: &str| {
+        let job = busy("v1", "v100").replace("|gpu|", "|low|");
+        with("", &[job.replace("|man|", &format!("|{user}|")), busy("t1", "t4").replace("|gpu|", "|low|")])
+            .printing(
+                "sinfo",
+                &[
+                    "v1|low|1-00:00:00|mixed|gpu:v100:4|gpu:v100:4(IDX:0-3)|4/4/0/8|64000|400||none",
+                    "v1|high|1-00:00:00|mixed|gpu:v100:4|gpu:v100:4(IDX:0-3)|4/4/0/8|64000|400||none",
+                    "t1|low|1-00:00:00|mixed|gpu:t4:4|gpu:t4:4(IDX:0-3)|4/4/0/8|64000|400||none",
+                ],
+            )
+            .program("scontrol", scontrol)
+            .file("jobs.yaml", JOB.replace("command: [x]", "partition: 'high,low', command: [x]"))
+    };
+    let requested = |user: &str| {
+        let sandbox = own(user);
+        sandbox.run("add jobs.yaml").exits(0);
+        sandbox.run("watch --queue --once").exits(0);
+        let run = sandbox.runs().first().expect("a submission").clone();
+        let script = sandbox.text(&sandbox.state(&format!("runs/{run}/train.sbatch")));
+        let line = script.lines().find(|line| line.contains("--partition=")).expect("a partition");
+        line.to_owned()
+    };
+    assert_eq!(requested("man"), "#SBATCH --partition=high");
+    let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().expect("a user").name;
+    assert_eq!(requested(&me), "#SBATCH --partition=low");
+    let wide = own(&me).variable("COLUMNS", "200");
+    let told = wide.run("when jobs.yaml --futures 5 --budget 1h").exits(0).stdout;
+    assert!(told.contains("may stop your job 7"), "{told}");
+}
+
 #[test]
 fn a_look_that_is_some_seconds_old_is_said_to_be_and_is_read_again_on_request() {
     let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4")]);

@@ -368,7 +368,7 @@ fn the_devices_of_this_machine_keep_their_word() {
     let facts = Facts { host: "box".into(), ..Facts::default() };
     let devices = Devices::imagined(&Devices::parse("t4:2").expect("a list"), &facts);
     let program = PathBuf::from(env!("CARGO_BIN_EXE_hsched"));
-    let site = LocalSite { site, program, threads: None, member: None };
+    let site = LocalSite { site, program, threads: None, member: None, variables: Vec::new() };
     let clock = SystemClock::default();
     let here = LocalWorld::new(&clock, &directory, site, devices, &waker);
     let world = PoolWorld { here, lead: None };

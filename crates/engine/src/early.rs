@@ -20,13 +20,13 @@ pub struct EarlyEnd {
     pub why: String,
     /// Whether the job's rule allows the stop; if not, the user is told once.
     pub allowed: bool,
-    /// Number of epochs that were done then; `None` in states of earlier versions.
+    /// Number of epochs done at that time; `None` in states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
 }
 
-/// Number of epochs that a program may report after the decision to stop it, until it is taken to ignore the
-/// request: one that it was training, and one or two before it had the signal.
+/// Number of epochs that a program may report after the decision to stop it before it counts as ignoring the
+/// request: the epoch that it was training, and one or two until it gets the signal.
 const EPOCHS_TO_EXIT: u64 = 2;
 
 /// The maximum number of reports kept for a job.
@@ -212,15 +212,16 @@ impl JobState {
         self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns how many epochs the program has trained since its rule decided to stop it, if that is more than one that
-    /// heeds the request would.
+    /// Returns how many epochs the program has trained since its rule decided to stop it, if these are more than a program
+    /// would train that exits on request.
     pub(super) fn trained_on(&self) -> Option<u64> {
         let early = self.early.as_ref().filter(|early| early.allowed)?;
         let epochs = self.epochs_done.saturating_sub(early.epoch?);
         (epochs > EPOCHS_TO_EXIT).then_some(epochs)
     }
 
-    /// Returns that a completed job trained to its end although its rule had stopped it, as the end of a sentence.
+    /// Returns, as the end of a sentence, that a completed job trained to its end although its rule had stopped it; `None`
+    /// if it did not.
     pub(super) fn ignored_stop(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|_| self.trained_on().is_some() && self.epochs_left() == 0)?;
         let (epoch, all) = (early.epoch?, self.job.epochs);

@@ -23,8 +23,8 @@ impl JobState {
 }
 
 /// Gives a plan's placements on free GPUs for waiting runs of a sweep to the runs with the best predictions, and
-/// sorts its requests for such runs in the same order, because Slurm prefers earlier ones. Runs are exchanged
-/// only if a policy sees no difference between them except their progress.
+/// sorts its requests for such runs by their predictions, because Slurm prefers earlier requests. Runs are
+/// exchanged only if a policy sees no difference between them except their progress.
 pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decision)]) {
     let jobs = &view.problem.jobs;
     let sweep = |run: usize| view.tracked(state, run).job.variant.as_ref().map(|variant| &variant.sweep);

@@ -57,7 +57,8 @@ impl Rules {
     /// Upper limit of that silence for long epochs; also the maximum wait for ranks that report from a lost
     /// node.
     pub const LONGEST_SILENCE: Seconds = Seconds(600.0);
-    /// How long a job that its rule has stopped may train on before it is ended, if it does so for several epochs.
+    /// How long a job that its rule has stopped may continue to train, if it reports several epochs, before
+    /// it is ended.
     pub const TIME_TO_EXIT: Seconds = Seconds(5.0);
     /// Extra time for a stopping job beyond its grace before Slurm is told to end it.
     pub const PATIENCE: Seconds = Seconds(30.0);

@@ -273,7 +273,12 @@ impl JobState {
             // The other copies trained those epochs.
             _ if self.job.training().is_some() => String::new(),
             (done, all) if done >= all => String::new(),
-            (0, _) => ", but its ranks reported no epoch".to_owned(),
+            (0, _) => {
+                let has_ranks = self.past.last().is_some_and(|past| past.attempt.gpus.total() > 1);
+                let hint =
+                    if has_ranks { "; if its command is not distributed, set max_gpus: 1" } else { "" };
+                format!(", but its ranks reported no epoch{hint}")
+            }
             (done, all) => {
                 let hint = if done + 1 == all { ": epochs count from 1" } else { "" };
                 format!(", but its ranks reported only {done} of {all} epochs{hint}")

@@ -51,7 +51,7 @@ impl<'a> Timeouts<'a> {
             }
             Stage::Stopping { then: AfterStop::Finish, since, .. }
                 if let Some(epochs) = tracked.trained_on().filter(|_| {
-                    // A job that saves may look for the request only now and then.
+                    // A job that saves may check for the request only occasionally.
                     !tracked.job.resumes() && self.at.since(since) >= Rules::TIME_TO_EXIT
                 }) =>
             {

@@ -26,7 +26,7 @@ use hsched_engine::{End, Gpus, SubmissionKey};
 use hsched_model::{JobId, Seconds, Time};
 
 /// The name of the hidden subcommand for guards.
-const GUARD: &str = "guard";
+pub(super) const GUARD: &str = "guard";
 
 /// The lines of a script that differ between runs of the same work.
 const OF_RUN: [&str; 6] =

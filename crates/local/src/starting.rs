@@ -151,6 +151,7 @@ impl LocalWorld<'_> {
         let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
         let slots = self.devices.slots(lease).map(|count| ("HSCHED_SLOTS", count.to_string()));
         let lease = ("HSCHED_LEASE", self.devices.words(lease));
-        threads.into_iter().chain(gate).chain(slots).chain([lease]).collect()
+        let common = self.site.variables.iter().cloned();
+        threads.into_iter().chain(gate).chain(slots).chain([lease]).chain(common).collect()
     }
 }

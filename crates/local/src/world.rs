@@ -36,6 +36,8 @@ pub struct LocalSite {
     pub threads: Option<u64>,
     /// The pool member that this process is.
     pub member: Option<MemberId>,
+    /// Variables of all submissions.
+    pub variables: Vec<(&'static str, String)>,
 }
 
 /// Interval at which to ask for the remaining nodes.

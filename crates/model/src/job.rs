@@ -19,7 +19,7 @@ pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
     pub model: String,
-    /// Whether its file says nothing of samples, batch and model: a command that runs once, on one GPU.
+    /// Whether its file states no samples, batch and model: it is a command that runs once, on one GPU.
     pub is_plain: bool,
     /// Samples of one epoch, at least 1.
     pub samples_per_epoch: u64,
@@ -177,7 +177,7 @@ impl Job {
         }
     }
 
-    /// Returns whether it is a command of which no report is expected: its only epoch is done when it returns 0.
+    /// Returns whether it is a command from which no report is expected: its only epoch is done when it returns 0.
     pub fn is_command(&self) -> bool {
         self.is_plain && self.epochs == 1
     }

@@ -262,7 +262,7 @@ impl Story {
             }
             Action::GiveUp { job, why } => vec![line(job, StoryTopic::GivenUp, format!("failed: {why}"))],
             Action::Learn { job, samples, lessons } => {
-                // How long a command takes may depend on its values.
+                // The run time of a command may depend on its values.
                 let tracked = state.find(job).filter(|tracked| !tracked.job.is_command());
                 let said = tracked.and_then(|tracked| {
                     let given = (!tracked.assumed).then(|| tracked.job.with_speeds_of_replicas());

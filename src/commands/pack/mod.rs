@@ -52,6 +52,9 @@ pub(super) struct PackArgs {
     /// With --pack: the number of nodes of each Slurm job.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "pool")]
     nodes: u32,
+    /// With --together: start NVIDIA's MPS daemon for jobs that share GPUs (key slots), as hsched run --mps does.
+    #[arg(long, requires = "pool")]
+    mps: bool,
     /// With --pack: the time limit of each Slurm job, such as 12h.
     #[arg(long, value_name = "TIME", value_parser = formats::parse_duration, requires = "pool")]
     time: Option<Seconds>,
@@ -169,16 +172,14 @@ impl PackArgs {
     /// Refuses jobs that share GPUs if there are several allocations, because a device of a pool is a whole
     /// GPU.
     fn refuse_slots(&self, jobs: &[Job]) -> Result<(), Failure> {
-        let Some(job) = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1)) else {
-            return Ok(());
-        };
-        if self.at_most == 1 {
-            return Ok(());
-        }
-        let message = format!("{} has slots, and several Slurm jobs of a pool cannot share GPUs", job.name);
+        let job = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1));
+        let wish = job.map(|job| format!("{} has slots", job.name));
+        let wish = wish.or_else(|| self.mps.then(|| "--mps is for slots".to_owned()));
+        let Some(wish) = wish.filter(|_| self.at_most > 1) else { return Ok(()) };
+        let message = format!("{wish}, and several Slurm jobs of a pool cannot share GPUs");
         Err(Failure::new(Exit::Usage, message)
             .id(ErrorId::OptionsConflict)
-            .hint("use --at-most 1, or leave slots out of the job file"))
+            .hint("use --at-most 1, or leave slots and --mps out"))
     }
 }
 
@@ -274,6 +275,7 @@ impl PackSubmission<'_> {
         if let NodeGpus::Cpus(count) = self.gpus() {
             arguments.extend(["--devices".to_owned(), format!("cpu:{count}")]);
         }
+        arguments.extend(self.args.mps.then(|| "--mps".to_owned()));
         let together = Together {
             options: self.options(seat, choice),
             state: utf8(&self.root)?,

@@ -16,7 +16,7 @@ const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 const TERMINATE: i32 = nix::sys::signal::Signal::SIGTERM as i32;
 
 /// The signal with which Slurm announces the end of an allocation.
-const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
+pub(super) const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
 /// How early Slurm may announce it: a minute, plus some seconds for the transmission.
 const EARLY: Seconds = Seconds(65.0);

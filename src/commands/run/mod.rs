@@ -60,6 +60,12 @@ pub(super) struct Args {
     /// runs see the GPU of their slot.
     #[arg(long, value_name = "TYPE:COUNT[xSLOTS],…", value_parser = ValueParser::from(DeviceCount::parse))]
     devices: Option<DeviceCounts>,
+    /// Start NVIDIA's MPS daemon (nvidia-cuda-mps-control) for runs that share GPUs, and end it with hsched.
+    ///
+    /// Only with slots, and on one node. Where the daemon is missing or does not start, hsched says so, and the runs share
+    /// their GPUs without it.
+    #[arg(long)]
+    mps: bool,
     /// Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program
     /// resumes from them.
     #[arg(long, requires = "input")]
@@ -155,7 +161,7 @@ impl Args {
         let devices: Vec<String> = self.devices.iter().flatten().map(ToString::to_string).collect();
         let devices =
             if devices.is_empty() { String::new() } else { format!(" --devices {}", devices.join(",")) };
-        format!("hsched run{devices}")
+        format!("hsched run{devices}{}", if self.mps { " --mps" } else { "" })
     }
 }
 

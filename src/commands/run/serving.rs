@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::commands::run::closing::{MARGIN, stronger};
+use crate::commands::run::closing::{MARGIN, NOTICE, stronger};
 use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{LOOK_POOL, LocalRun};
 use hsched_engine::clock::Clock as _;
@@ -69,7 +69,9 @@ impl LocalRun<'_> {
                 let _ = work.worker.leave();
                 return ServiceEnd { exit: Some(Exit::Done), was_led };
             }
-            self.listen(here, leaving);
+            if self.listen(here, leaving) && closing.is_some() {
+                here.kill();
+            }
         }
     }
 
@@ -94,15 +96,21 @@ impl LocalRun<'_> {
         told
     }
 
-    /// Waits for an event, at most for the polling interval.
-    fn listen(&self, here: &mut LocalWorld<'_>, leaving: &mut Option<i32>) {
+    /// Waits for an event, at most for the polling interval; returns whether a signal other than
+    /// Slurm's notice arrived, which kills jobs that are already asked to save.
+    fn listen(&self, here: &mut LocalWorld<'_>, leaving: &mut Option<i32>) -> bool {
+        let mut is_pressed = false;
         for wake in self.waker.wait(Some(Duration::from_secs_f64(LOOK_POOL.0))) {
             match wake {
                 Wake::Ended(of, status) => here.ended(&of, status),
                 Wake::Signal(signal) if self.comes_early(signal, here.now()) => {}
-                Wake::Signal(signal) => *leaving = Some(stronger(*leaving, signal)),
+                Wake::Signal(signal) => {
+                    *leaving = Some(stronger(*leaving, signal));
+                    is_pressed |= signal != NOTICE;
+                }
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
         }
+        is_pressed
     }
 }

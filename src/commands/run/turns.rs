@@ -20,7 +20,7 @@ use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Event, Planner, Rules, State, due};
-use hsched_local::{LocalSite, LocalWorld, PoolWorld, Wake, Waker};
+use hsched_local::{LocalSite, LocalWorld, MpsDaemon, PoolWorld, Wake, Waker};
 use hsched_model::{ErrorId, Job, NodeName, Seconds, Time};
 use hsched_plan::{PerGroup, Policy};
 use hsched_ui::{Exit, Failure};
@@ -36,6 +36,8 @@ pub(super) struct LocalRun<'a> {
     pub(super) telling: Telling<'a>,
     /// Whether Slurm seems to have announced the end of this allocation.
     pub(super) is_announced: Cell<bool>,
+    /// The daemon for runs that share GPUs, if the owner asks for it.
+    mps: Option<MpsDaemon>,
 }
 
 /// The mutable data of `hsched run`.
@@ -106,15 +108,26 @@ impl<'a> LocalRun<'a> {
         rules.most_gpus = target.devices.has_slots().then_some(1);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format, args.dry_run);
-        Ok(Self { args, context, directory, rules, target, waker, telling, is_announced: Cell::new(false) })
+        Ok(Self {
+            args,
+            context,
+            directory,
+            rules,
+            target,
+            waker,
+            telling,
+            is_announced: Cell::new(false),
+            mps: None,
+        })
     }
 
     /// Runs the jobs of the state and the given ones until all have ended or a signal asks it to end.
     ///
     /// # Errors
     /// If the state is unusable.
-    pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
+    pub(super) fn run(mut self, jobs: &[Job]) -> Result<Exit, Failure> {
         self.hear_signals()?;
+        self.mps = self.start_mps();
         let world = PoolWorld { here: self.here()?, lead: None };
         match self.run_on(world, jobs, None)? {
             (_, Ending::Exit(exit)) => Ok(exit),
@@ -123,13 +136,29 @@ impl<'a> LocalRun<'a> {
         }
     }
 
+    /// Starts the MPS daemon if it is wanted; without one, the runs share their GPUs all the same.
+    fn start_mps(&self) -> Option<MpsDaemon> {
+        if !self.args.mps || self.args.dry_run {
+            return None;
+        }
+        let started = match () {
+            () if !self.target.devices.has_slots() => {
+                Err("no GPU has slots, so no runs share one".to_owned())
+            }
+            () if self.target.devices.nodes().len() > 1 => Err("the allocation has several nodes".to_owned()),
+            () => MpsDaemon::start(&PathBuf::from(OWN_PROGRAM), self.directory),
+        };
+        started.map_err(|why| self.context.note(&format!("runs without MPS: {why}"))).ok()
+    }
+
     /// Returns the available devices.
     pub(super) fn here(&self) -> Result<LocalWorld<'_>, Failure> {
         let inside = Some(self.target.launcher);
         let defaults = self.rules.defaults.clone();
         let site = ScriptContext { defaults, inside, ..state::site(self.context, &[])? };
         let (threads, member) = (self.target.threads, self.target.member.clone());
-        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads, member };
+        let variables = self.mps.as_ref().map(MpsDaemon::variables).unwrap_or_default();
+        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads, member, variables };
         let devices = self.target.devices.clone();
         Ok(LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker))
     }

@@ -206,6 +206,12 @@ fn what_reports_leave_unsaid_is_said() {
         seen(runs(""), looks).1.last.1
     };
     assert_eq!(told(0), "completed, but its ranks reported no epoch");
+    let two = JobState { phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Running), ..runs("") };
+    let silent = seen(two, vec![ends(End::Completed, 5.0)]).1.last.1;
+    assert_eq!(
+        silent,
+        "completed, but its ranks reported no epoch; if its command is not distributed, set max_gpus: 1"
+    );
     assert_eq!(told(1), "completed, but its ranks reported only 1 of 10 epochs");
     assert_eq!(told(9), "completed, but its ranks reported only 9 of 10 epochs: epochs count from 1");
     assert_eq!(told(10), "completed");
