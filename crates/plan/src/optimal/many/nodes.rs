@@ -181,7 +181,9 @@ impl<'a> OnNodes<'a, '_> {
     /// Returns whether there are GPUs for a bundle on any nodes.
     fn fits(&self, job: usize, place: u32) -> bool {
         let replicas = self.kinds.catalogue.counts(self.list(job).bundles[place as usize]);
-        self.pricers[job].gpus(replicas).iter().zip(&self.layout.room).all(|(need, have)| need <= have)
+        let model = self.pricers[job].job;
+        let needs = replicas.iter().enumerate().map(|(ty, &count)| count * model.size(ty));
+        needs.zip(&self.layout.room).all(|(need, have)| need <= *have)
     }
 
     /// Returns a job's best placement among these bundles at these prices.

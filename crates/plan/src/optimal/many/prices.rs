@@ -59,6 +59,9 @@ const RULE_ROUNDS: u32 = 2;
 const RULE_CLIMBS: u32 = 40;
 const ROUGH_RULES: f64 = 5e-4;
 
+/// Number of rules after which no further round adds any.
+const ENOUGH_RULES: usize = 14;
+
 /// Accuracy of the kinds' choices, at first and at the end.
 const ROUGH: f64 = 1e-3;
 const EXACT: f64 = 1e-7;
@@ -178,7 +181,11 @@ impl ClimbPeak {
         rounds: u32,
         stop: &dyn Fn() -> bool,
     ) {
-        for _ in 0..rounds {
+        for round in 0..rounds {
+            // With many prices, further ones cost more time than they raise the bound.
+            if round > 0 && kinds.capacity.len() > ENOUGH_RULES + kinds.catalogue.types() {
+                return;
+            }
             self.start(kinds);
             self.rise(kinds, ROUGH_RULES, stop);
             let broken = find(kinds, &self.mix());
