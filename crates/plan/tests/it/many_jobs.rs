@@ -1,7 +1,9 @@
 //! `optimal` with so many jobs that it uses lists of bundles.
 
-use hsched_plan::{Bound, Budget, JobModel, Memory, Parameters, Plan, PlanFigures, Problem, verify};
-use hsched_problems::{find, problems};
+use hsched_plan::{
+    Bound, Budget, JobModel, Memory, Parameters, Plan, PlanFigures, Problem, ReplicaModel, verify,
+};
+use hsched_problems::{bundle_cost, find, problems};
 
 use crate::certificate;
 
@@ -111,4 +113,57 @@ fn the_bound_knows_that_rings_must_fit_into_nodes() {
     let problem = problems::problem(&["v100"], &nodes, jobs.collect());
     let (value, bound) = solve(&problem);
     assert!(bound.lower > bound.root * 1.005 && value <= bound.lower * 1.001, "{value} of {bound:?}");
+}
+
+/// Returns the bound that prices of replicas prove for jobs on nodes of 16 GPUs of one type.
+fn proven(problem: &Problem, bound: &Bound) -> f64 {
+    let price = |size: u32| {
+        let of_replica = bound.replica_prices.first().and_then(|prices| prices.get(&size));
+        of_replica.copied().unwrap_or(f64::from(size) * bound.prices[0])
+    };
+    let (inside, network) =
+        (problem.nodes[0].intra_node.gigabits_per_second(), problem.network.gigabits_per_second());
+    let mut sum = 0.0;
+    for (job, weight) in problem.jobs.iter().zip(&bound.weights) {
+        let size = job.size(0);
+        let value = |count: u32| {
+            let link = if count * size <= 16 { inside } else { network };
+            let time = bundle_cost::time(job, &[count], link).expect("a legal bundle");
+            weight * time + f64::from(count) * price(size)
+        };
+        sum += (job.min_gpus..=job.max_gpus).map(value).fold(f64::INFINITY, f64::min);
+    }
+    let mut worth = [0.0_f64; 17];
+    for gpus in 1..=16 {
+        let with = (1..=gpus).map(|size| worth[gpus - size] + price(u32::try_from(size).expect("small")));
+        worth[gpus] = with.fold(worth[gpus - 1], f64::max);
+    }
+    let nodes = f64::from(u32::try_from(problem.nodes.len()).expect("few"));
+    (sum - nodes * worth[16]) / bound.weights.iter().sum::<f64>()
+}
+
+/// Replicas of more than half a node, of a third and so on: sums of GPUs do not show what fits.
+#[test]
+fn replicas_of_any_size_have_a_plan_near_its_bound() {
+    let in_replicas = |number: u32| {
+        let size = 1 + number * 7 % 16;
+        let mut model = problems::job(
+            &format!("j{number}"),
+            (20 + number * 29 % 60).into(),
+            (20_000 + 1000 * (number * 17 % 40)).into(),
+            f64::from(5 + number * 41 % 200),
+            &[f64::from(size * (50 + number * 37 % 45))],
+        );
+        model.max_gpus = 32.min(model.max_gpus);
+        let replica = ReplicaModel { sizes: vec![size], same_node: true, ever: 10_000, largest: vec![16] };
+        JobModel { replica: Some(replica), ..model }
+    };
+    let nodes = vec![[16_u32].as_slice(); 300];
+    let problem = problems::problem(&["v100"], &nodes, (0..410).map(in_replicas).collect());
+    let (value, bound) = solve(&problem);
+    assert!(bound.root <= bound.lower && bound.lower <= value, "{bound:?}");
+    assert!(value <= bound.lower * 1.02, "{value} of {}", bound.lower);
+    let recomputed = proven(&problem, &bound);
+    assert!((bound.root - recomputed).abs() <= 1e-4 * recomputed, "{recomputed} of {}", bound.root);
+    assert!(bound.root <= recomputed * (1.0 + 1e-9), "{recomputed} of {}", bound.root);
 }

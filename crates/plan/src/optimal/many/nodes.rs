@@ -41,8 +41,13 @@ const VAIN: usize = 400;
 
 /// The same number as [`VAIN`] if there are replicas of several GPUs, which leave larger gaps that exchanges
 /// cannot close; an exchange that gains less than this fraction of all costs also counts as unsuccessful.
-const VAIN_OF_REPLICAS: usize = 2;
+const VAIN_OF_REPLICAS: usize = 1;
 const LEAST_GAIN: f64 = 1e-6;
+
+/// With such replicas, one of the two jobs is among this fraction of those that pay most beyond their best
+/// choice, which are determined again after this many exchanges.
+const FAR_PART: usize = 30;
+const FAR_EVERY: usize = 100;
 
 /// Number of exchanges between two calls of `stop`.
 const STRIDE: usize = 16;
@@ -176,7 +181,9 @@ impl<'a> OnNodes<'a, '_> {
     /// Returns whether there are GPUs for a bundle on any nodes.
     fn fits(&self, job: usize, place: u32) -> bool {
         let replicas = self.kinds.catalogue.counts(self.list(job).bundles[place as usize]);
-        self.pricers[job].gpus(replicas).iter().zip(&self.layout.room).all(|(need, have)| need <= have)
+        let model = self.pricers[job].job;
+        let needs = replicas.iter().enumerate().map(|(ty, &count)| count * model.size(ty));
+        needs.zip(&self.layout.room).all(|(need, have)| need <= *have)
     }
 
     /// Returns a job's best placement among these bundles at these prices.
@@ -217,16 +224,23 @@ impl<'a> OnNodes<'a, '_> {
         for job in 0..jobs {
             value += self.renew(&[(job, None)]);
         }
-        let any = |random: &mut Pcg64| to_usize(random.random::<f64>() * to_f64(jobs)).min(jobs - 1);
+        let any = |random: &mut Pcg64, count: usize| {
+            to_usize(random.random::<f64>() * to_f64(count)).min(count - 1)
+        };
         let has_replicas = self.pricers.iter().any(|pricer| pricer.job.has_several_gpus());
         let (most_vain, least) = if has_replicas { (VAIN_OF_REPLICAS, LEAST_GAIN) } else { (VAIN, 0.0) };
         let (mut vain, mut tries) = (0, 0_usize);
+        let mut far = Vec::new();
         while value > enough && vain < most_vain * jobs && jobs > 1 {
             tries += 1;
             if tries.is_multiple_of(STRIDE) && stop() {
                 return;
             }
-            let (a, b) = (any(&mut random), any(&mut random));
+            if has_replicas && tries % FAR_EVERY == 1 {
+                far = self.farthest(jobs.div_ceil(FAR_PART));
+            }
+            let a = if has_replicas { far[any(&mut random, far.len())] } else { any(&mut random, jobs) };
+            let b = any(&mut random, jobs);
             if a == b {
                 continue;
             }
@@ -236,6 +250,29 @@ impl<'a> OnNodes<'a, '_> {
             value += change;
             vain = if change < -least * value { 0 } else { vain + 1 };
         }
+    }
+
+    /// Returns this many jobs that pay most beyond their best choice at the market's prices.
+    fn farthest(&mut self, count: usize) -> Vec<usize> {
+        let mut regrets: Vec<(f64, usize)> =
+            (0..self.places.len()).map(|job| (self.regret(job), job)).collect();
+        regrets.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        regrets.into_iter().take(count).map(|(_, job)| job).collect()
+    }
+
+    /// Returns how much more a job's placement costs than its best choice at the market's prices.
+    fn regret(&mut self, job: usize) -> f64 {
+        let kind = self.kind_of[job];
+        if self.near[kind].is_empty() {
+            self.near[kind] = self.nearest(kind);
+        }
+        let (list, catalogue) = (self.list(job), &self.kinds.catalogue);
+        let best = self.near[kind].first().map_or(0.0, |&place| {
+            let uses = catalogue.uses(list.bundles[place as usize]);
+            self.scale(job) * list.costs[place as usize] + rent(uses, self.prices)
+        });
+        let gpus: Vec<f64> = self.places[job].gpus.iter().map(|&count| f64::from(count)).collect();
+        self.weights[job] * self.places[job].cost + rent(&gpus, self.prices) - best
     }
 
     /// Places jobs again one by one, each at its prices or as fast as possible, and reverts if that does not

@@ -31,7 +31,8 @@ pub(crate) struct ClimbPeak {
     mix: Vec<f64>,
     /// Upper limit of the bound provable with these lists.
     promised: f64,
-    /// Maximum number of planes in a rise.
+    /// Maximum number of search rounds, and of planes for each.
+    most_rounds: u32,
     most_climbs: u32,
 }
 
@@ -52,10 +53,14 @@ const LEAST_WIDTH: f64 = 0.05;
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
-/// The same number of planes while rules for nodes are added and afterwards, and the accuracy of the prices for
+/// The same numbers while rules for nodes are added and afterwards, and the accuracy of the prices for
 /// which violated rules are searched.
+const RULE_ROUNDS: u32 = 2;
 const RULE_CLIMBS: u32 = 40;
 const ROUGH_RULES: f64 = 5e-4;
+
+/// Number of rules after which no further round adds any.
+const ENOUGH_RULES: usize = 14;
 
 /// Accuracy of the kinds' choices, at first and at the end.
 const ROUGH: f64 = 1e-3;
@@ -131,6 +136,7 @@ impl ClimbPeak {
             planes: Vec::new(),
             mix: Vec::new(),
             promised: f64::INFINITY,
+            most_rounds: ROUNDS,
             most_climbs: CLIMBS,
         }
     }
@@ -144,7 +150,7 @@ impl ClimbPeak {
     ) -> Option<BalancedPrices> {
         let mut best: Option<(Answers, Vec<f64>)> = None;
         let mut exactness = ROUGH;
-        for round in 0..ROUNDS {
+        for round in 0..self.most_rounds {
             let slack = (0.1 * exactness).max(0.2 * tolerance);
             self.start(kinds);
             self.rise(kinds, slack, stop);
@@ -175,7 +181,11 @@ impl ClimbPeak {
         rounds: u32,
         stop: &dyn Fn() -> bool,
     ) {
-        for _ in 0..rounds {
+        for round in 0..rounds {
+            // With many prices, further ones cost more time than they raise the bound.
+            if round > 0 && kinds.capacity.len() > ENOUGH_RULES + kinds.catalogue.types() {
+                return;
+            }
             self.start(kinds);
             self.rise(kinds, ROUGH_RULES, stop);
             let broken = find(kinds, &self.mix());
@@ -188,7 +198,7 @@ impl ClimbPeak {
 
     /// Extends the prices and planes by rules, which have no price yet.
     fn obey(&mut self, kinds: &mut JobKinds<'_>, rules: Vec<NodeRule>) {
-        self.most_climbs = RULE_CLIMBS;
+        (self.most_rounds, self.most_climbs) = (RULE_ROUNDS, RULE_CLIMBS);
         let (known, more) = (self.prices.len(), rules.len());
         kinds.obey(rules);
         self.prices.resize(known + more, 0.0);
