@@ -150,7 +150,7 @@ impl Adding<'_> {
     }
 }
 
-/// Returns the names of the jobs that do not stay unchanged.
+/// Returns the names of the jobs that would be added or replaced.
 pub(crate) fn new_names<'j>(jobs: &'j [Job], state: &State, restart: bool) -> Vec<&'j JobName> {
     jobs.iter().filter(|job| restart || !is_kept(job, state)).map(|job| &job.name).collect()
 }

@@ -123,8 +123,8 @@ impl PlanExecutor<'_> {
         QueueChoice { basis, at_least, ..known }
     }
 
-    /// Returns whether the remaining run of a job fits the limit of a queue choice, on GPUs that its
-    /// partitions have. A job that cannot resume must be done within the limit.
+    /// Returns whether a queue choice suits a job. If the job cannot resume, its remaining run must fit the
+    /// time limit, and a partition must have the GPUs.
     fn suits(
         &self,
         tracked: &JobState,
