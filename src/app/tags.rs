@@ -25,7 +25,7 @@ impl TagArgs {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
     }
 
-    /// Refuses tags if a script is named, which has none.
+    /// Refuses tags on a command for a script, because scripts have none.
     ///
     /// # Errors
     /// If the command line names tags.

@@ -55,7 +55,7 @@ impl Walltime {
     pub const LOSES: &str =
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
-    /// Returns the walltime in quarters of an hour, or the longest that the limits allow.
+    /// Returns the walltime, rounded up to a quarter of an hour, or the longest that the limits allow.
     fn of(needs: &WalltimeNeeds) -> Self {
         let WalltimeNeeds { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;

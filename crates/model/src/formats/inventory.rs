@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{Cluster, GpuStock, GpuType, NameError, Node, NodeName, NodeState, Partition, Seconds, Usage};
 
-/// Most GPUs of a cluster, as in cluster files.
+/// Maximum number of GPUs of a cluster, as in cluster files.
 const GPU_LIMIT: u64 = 1_000_000;
 
 /// Why a text is not an inventory.
