@@ -68,7 +68,7 @@ pub(crate) fn run(
 /// Returns the scripts of a run.
 ///
 /// # Errors
-/// If a template is invalid or the site cannot start such a placement.
+/// If a template is invalid, or the site cannot start one of the placements.
 pub(crate) fn prepare(
     context: &Context,
     run: &Run,

@@ -216,8 +216,8 @@ fn what_is_no_snapshot_is_refused() {
 
 #[test]
 fn jobs_are_planned_together() {
-    // Two equal jobs for two nodes of one GPU each, of which one is slightly slower; alone, both would choose
-    // the faster one.
+    // Two equal jobs for two nodes of one GPU each, one of them slightly slower; alone, both jobs would
+    // choose the faster one.
     let nodes = r#"{"schema": "hsched.queue/1", "taken_at": 1795345200,
       "nodes": [{"name": "a1", "gpus": [{"type": "a100", "count": 1}]}, {"name": "v1", "gpus": [{"type": "v100", "count": 1}]}]}"#;
     let job = |name: &str| {

@@ -40,8 +40,8 @@ struct TimedWork {
     #[serde(rename = "type")]
     gpu_type: GpuType,
     batch: u64,
-    /// Number of ranks that shared steps of which only the total length is known; 0 for compute times of one
-    /// rank.
+    /// Number of ranks that shared the steps if only the length of whole steps is known; 0 for compute times
+    /// of one rank.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     ranks: u32,
     /// GPUs of each replica that has its own batch; 0 if each GPU has its own batch.

@@ -46,11 +46,11 @@ pub enum StallKind {
 /// The longest pause that is never reported.
 const PAUSE: f64 = 600.0;
 
-/// The longest such pause before the first step while CPUs are busy, because data are loaded or kernels
-/// compiled.
+/// The longest pause that is not reported before the first step while CPUs are busy, because data are loaded
+/// or kernels are compiled.
 const START: f64 = 1800.0;
 
-/// The longest such pause while the program reports that it saves, evaluates or starts.
+/// The longest pause that is not reported while the program reports that it saves, evaluates or starts.
 const BUSY_OTHERWISE: f64 = 3600.0;
 
 /// Maximum length of a pause relative to the longest harmless one.

@@ -85,8 +85,8 @@ impl<'a> Timeouts<'a> {
         Some(Action::Cancel { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
     }
 
-    /// Returns the first GPU type of which an attempt needs more GPUs than the nodes that are up have, with
-    /// the needed number.
+    /// Returns the first GPU type for which an attempt needs more GPUs than there are on nodes that are up,
+    /// with the needed number.
     fn unable(&self, attempt: &SubmissionRecord) -> Option<String> {
         let up = self.up.as_ref()?;
         let is_short = |(gpu_type, count): &(GpuType, u32)| up.get(gpu_type).is_none_or(|up| up < count);

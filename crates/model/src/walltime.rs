@@ -176,8 +176,8 @@ impl QueueChoice {
     }
 }
 
-/// Returns the number of pieces of at most this many seconds in a run, each of which begins with a restart; 1
-/// if it fits.
+/// Returns the number of pieces of at most `piece` seconds into which a run is divided, each with a restart
+/// at its beginning; 1 if the run fits into one piece.
 fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
     if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE.min(piece))).ceil() }
 }

@@ -123,7 +123,7 @@ impl StoryTopic {
         Self::ALL.into_iter().find(|topic| topic.word() == word)
     }
 
-    /// Returns the terminal code for the colour of such lines.
+    /// Returns the terminal code for the colour of lines about this topic.
     fn colour(self) -> Option<&'static str> {
         match self {
             Self::Completed | Self::NodeBack => Some("32"),

@@ -1,5 +1,5 @@
-//! The state in one file of a state directory or in a copy of such a file. If the files disagree, the user
-//! chooses one by its content.
+//! The state in one file of a state directory, or in a copy of one. If the files disagree, the user chooses
+//! one by its content.
 
 use std::collections::BTreeMap;
 use std::fs;

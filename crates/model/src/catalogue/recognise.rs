@@ -15,7 +15,7 @@ use crate::{Bytes, GpuType, Precision, split_mig};
 pub struct Recognised {
     /// Never empty; several if the name is ambiguous.
     pub gpus: Vec<&'static Gpu>,
-    /// The slice of such a GPU; `None` means the whole GPU.
+    /// The slice of one of these GPUs; `None` means the whole GPU.
     pub slice: Option<MigSlice>,
 }
 

@@ -80,7 +80,7 @@ struct PartitionJson {
 /// Returns the cluster and the notes of an inventory (schema `hsched.inventory/1`).
 ///
 /// # Errors
-/// If the text is not such JSON, or contains impossible values.
+/// If the text is not JSON of this schema, or contains impossible values.
 pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), InventoryError> {
     let inventory: Inventory = serde_json::from_str(text)?;
     if inventory.schema != "hsched.inventory/1" {
