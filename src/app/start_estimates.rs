@@ -291,7 +291,8 @@ pub(crate) struct JobEstimates {
     pub nothing: Option<String>,
 }
 
-/// Returns the exit code if some jobs of a file got a request; jobs with predecessors need none yet.
+/// Returns the exit code: done if at least one job of a file got a request and no other job lacks one. Jobs
+/// with predecessors need none yet.
 pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
     let (mut some, mut all) = (false, true);
     for (job, got) in jobs {

@@ -180,7 +180,7 @@ impl ScriptQuestion<'_> {
         Ok(ScriptReport { script: self.script, reading, queue, refused, past, outlook, notes })
     }
 
-    /// Returns a listed change by its number, counted from 0.
+    /// Returns a listed change and its place in the list, from 0; `number` counts from 1.
     fn change<'a>(
         &self,
         context: &Context,

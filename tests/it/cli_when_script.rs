@@ -21,7 +21,8 @@ srun python train.py
 #SBATCH --mem=200G
 ";
 
-/// Two of four V100 are free for six hours; then a job for all of them comes first. Four A100 are free in another partition.
+/// Two of four V100 are free for six hours, after which a pending job gets all four. Four A100 are free in
+/// another partition.
 fn queue() -> Value {
     let node = |name: &str, gpu_type: &str, partition: &str| json!({ "name": name, "partitions": [partition], "cpus": 32, "gpus": [{ "type": gpu_type, "count": 4 }] });
     json!({ "schema": "hsched.queue/1", "taken_at": 1_795_345_200, "cluster": "small",

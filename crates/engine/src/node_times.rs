@@ -234,7 +234,7 @@ fn rounded(part: f64) -> f64 {
     (part * 1000.0).round() / 1000.0
 }
 
-/// Returns the median of some numbers; an empty list is not allowed.
+/// Returns the median of some numbers; NaN for an empty list.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

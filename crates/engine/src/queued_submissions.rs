@@ -93,7 +93,8 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns the queue choice of a submission for some GPUs and a run time: that of its request, else that
-    /// of the first submission, else the first queue choice whose limit suits the job.
+    /// of the first submission that has one, else the first queue choice whose limit suits the job, else the
+    /// first one.
     fn queue_choice(
         &self,
         tracked: &JobState,

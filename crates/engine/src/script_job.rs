@@ -184,7 +184,8 @@ impl ScriptJob {
         self.submission.job_id.filter(|_| is_meant && !self.is_over())
     }
 
-    /// Marks it to end; one that Slurm does not list yet ends when it appears.
+    /// Marks the script's job for cancellation. If Slurm does not list the job yet, it is cancelled when it
+    /// appears.
     pub(super) fn cancel(&mut self, at: Time) {
         self.next = None;
         let is_asked = matches!(self.submission.stage, Stage::Stopping { then: AfterStop::Cancel, .. });
@@ -331,7 +332,7 @@ impl ScriptJob {
         self.end = Some(ScriptEnd { at, outcome, end: None });
     }
 
-    /// Ends it with Slurm's state: only exit status 0 counts as completed.
+    /// Ends the script's job with Slurm's state: only exit status 0 counts as completed.
     fn finish(&mut self, at: Time, end: &End) {
         let outcome = match end {
             End::Completed => Outcome::Completed,

@@ -244,8 +244,8 @@ impl JobState {
     }
 
     /// Returns the shortest time limit for the next attempt: twice the longest limit that cut the job since
-    /// its last new epoch. While the length of an epoch is unknown, it is at least the longest limit within
-    /// which the job made progress.
+    /// its last new epoch. While the length of an epoch is unknown, earlier limits that cut the job before a
+    /// new epoch also count twice, and limits within which the job made progress count once.
     pub fn least_limit(&self) -> Option<Seconds> {
         let mut is_fruitless = true;
         let least = self.past_since_added().rev().filter_map(|past| {

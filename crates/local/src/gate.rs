@@ -142,7 +142,7 @@ impl Gate {
         self.all(Stand::Running).is_some_and(|words| words.iter().all(|word| word.parks))
     }
 
-    /// A rank that does not listen polls the file.
+    /// Wakes all ranks. A rank that does not listen polls the file.
     fn ring(&self) {
         for rank in 0..self.ranks {
             let mut options = OpenOptions::new();

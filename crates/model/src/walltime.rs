@@ -81,9 +81,9 @@ impl Walltime {
         resumes || self.pieces == 1
     }
 
-    /// Returns a message if a limit ends the training before it is done: it cuts one that `resumes` into
-    /// pieces (`at least 67 pieces of 3 min`), or ends it. If the limit is not much longer than the grace,
-    /// the message gives the remaining time.
+    /// Returns a message if a limit ends the training before it is done: a training that `resumes` is cut
+    /// into runs (`at least 67 runs of 3 min`), and any other training is lost. If saving takes half of the
+    /// limit, the message says so.
     pub fn cut(self, resumes: bool) -> Option<String> {
         if !self.suits(resumes) {
             return Some(format!("longer than its time limit of {}; {}", self.length(), Self::LOSES));

@@ -348,7 +348,8 @@ impl PackSubmission<'_> {
         Ok(())
     }
 
-    /// Submits the first Slurm jobs; returns them with their scripts. If Slurm refuses a later one, the leader of the pool tries again.
+    /// Submits the first Slurm jobs, and returns them with their scripts. If Slurm refuses a later one, the
+    /// leader of the pool tries again.
     fn submit(&self, wanted: usize) -> Result<Vec<(JobId, PathBuf)>, Failure> {
         let mut allocations = Vec::new();
         for seat in (1..).take(wanted) {
