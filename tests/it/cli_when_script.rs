@@ -273,8 +273,8 @@ fn a_job_file_goes_on_as_before() {
     assert!(refused.stderr.contains("after --"), "{}", refused.stderr);
 }
 
-/// Returns a sandbox with a Slurm on which another job holds all V100s of the only node until its limit, with
-/// past runs of one hour.
+/// Returns a sandbox with a Slurm on which one job holds two of the four V100s of the only node until its
+/// limit, and a pending job requests all four. Past runs of the script took one hour.
 fn busy() -> Sandbox {
     let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let of_two =

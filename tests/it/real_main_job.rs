@@ -122,7 +122,8 @@ fn check_tags(user: &TestUser<'_>, ids: &BTreeMap<String, String>) {
     assert!(text.lines().count() >= ids.len(), "{text}");
 }
 
-/// Checks that each rank reported each epoch once, with its samples, and in the planned time.
+/// Checks that each rank reported each epoch once, with its batch and in the planned time, and that the
+/// ranks' samples add up to an epoch.
 fn check_epochs(job: &Value, reports: &[Vec<Value>]) {
     let (name, ranks) = (&job["name"], job["ranks"].as_array().expect("ranks"));
     assert_eq!(reports.len(), ranks.len(), "{name}");
