@@ -225,7 +225,7 @@ fn header(text: &str) -> String {
 
 /// The result of submitting the first piece of a chain.
 enum FirstPiece<'a> {
-    /// A dry run shows its script.
+    /// A dry run shows the piece's script.
     Shown {
         script: &'a str,
     },

@@ -66,7 +66,7 @@ pub(super) struct ScriptReport<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
     pub queue: &'a ClusterQueue,
-    /// Why Slurm refuses it.
+    /// Why Slurm refuses the script.
     pub refused: Option<String>,
     pub past: PastRuns,
     /// `None` if it is refused, or its number of nodes or GPUs is unknown.

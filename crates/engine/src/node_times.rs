@@ -23,9 +23,9 @@ pub struct SlowNode {
     pub gpu_type: GpuType,
     /// The model whose ranks showed it.
     pub model: String,
-    /// Fraction by which its ranks take longer.
+    /// Fraction by which the node's ranks take longer.
     pub slower: f64,
-    /// Time at which it was first seen.
+    /// Time at which the node was first observed to be slow.
     pub since: Time,
     /// Time from which jobs that avoid the node may use it again.
     pub until: Time,

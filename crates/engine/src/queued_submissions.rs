@@ -11,7 +11,8 @@ use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
 impl PlanExecutor<'_> {
-    /// Returns a submission that can be changed while it is pending and beside which others may be queued.
+    /// Returns the submission for a placement: it can be changed while it is pending, and the job may have
+    /// other pending submissions at the same time.
     pub(super) fn queued_submission(
         &self,
         intent: PlannedSubmission,

@@ -121,14 +121,14 @@ pub struct QueueChoice {
     /// `None` means the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    /// The longest limit that it may have; `None` if there is none.
+    /// The longest limit that the request may have; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<Seconds>,
     /// The source of the speed on its GPUs.
     #[serde(default)]
     pub basis: SpeedBasis,
-    /// The shortest limit that it may have, if partitions allow it: twice the limit that cut the job before
-    /// it finished an epoch.
+    /// The shortest limit that the request may have, if partitions allow it: twice the limit that cut the job
+    /// before it finished an epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Seconds>,
     /// The partition's billing per hour; `None` if it is zero or unknown.
@@ -142,7 +142,7 @@ pub struct QueueChoice {
 pub enum SpeedBasis {
     /// Derived from other models or GPU types.
     Estimated,
-    /// The user stated it.
+    /// The user stated the speed.
     #[default]
     Stated,
     /// The job's model ran on these GPUs.

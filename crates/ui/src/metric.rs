@@ -12,7 +12,7 @@ use hsched_plan::curve::MetricKind;
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobMetric {
     pub name: String,
-    /// Its values so far.
+    /// The range of the metric's values so far.
     pub range: MetricRange,
 }
 
@@ -20,7 +20,7 @@ pub struct JobMetric {
 pub type Metrics = BTreeMap<JobName, JobMetric>;
 
 impl JobMetric {
-    /// Returns its newest value.
+    /// Returns the metric's newest value.
     pub fn last(&self) -> f64 {
         self.range.last
     }
