@@ -15,10 +15,10 @@ pub(super) struct DueJob {
 /// Relative tolerance so that rounding errors make no job late.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns the indices of the jobs in that order; without deadlines, the shortest come first.
+/// Returns the indices of the jobs in the best order; without deadlines, the shortest come first.
 ///
-/// Moore and Hodgson's rule selects the jobs that are on time, and Smith's rule orders them: from the end,
-/// always the longest of those whose deadlines allow it.
+/// Moore and Hodgson's rule selects the jobs that are on time. Smith's rule orders them from the end: each
+/// place goes to the longest job whose deadline allows it.
 pub(super) fn order(pieces: &[DueJob]) -> Vec<usize> {
     let mut due: Vec<f64> = pieces.iter().map(|piece| piece.within).collect();
     for late in late(pieces) {

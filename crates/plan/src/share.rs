@@ -79,7 +79,7 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<RankShares
     Some((ranks, batches))
 }
 
-/// Fast GPUs come first; the remainder goes to earlier ranks.
+/// Divides the batch equally: fast GPUs come first, and earlier ranks get the remainder.
 fn equal(job: &JobModel, slots: &[Slot]) -> Option<RankShares> {
     let rate = |model: &Option<TypeModel>| model.map_or(0.0, |model| model.speed.rate_at(1.0));
     let ranks = arrange(slots, &job.types.iter().map(rate).collect::<Vec<_>>());

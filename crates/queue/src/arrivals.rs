@@ -37,7 +37,7 @@ const TRUSTED: f64 = 86_400.0;
 /// Long-term GPU utilisation of a cluster with pending jobs; reserved nodes account for the rest.
 const SUSTAINED: f64 = 0.8;
 
-/// A job submitted in the last days.
+/// A job submitted in the last week.
 #[derive(Clone, Debug)]
 pub(super) struct PastJob {
     pub submitted: f64,
@@ -50,7 +50,7 @@ pub(super) struct PastJob {
     /// Its GPU time if it runs to its limit, in seconds.
     pub most_work: f64,
     pub tier: u32,
-    /// Its priority at submission, without the part that has become outdated.
+    /// Its priority at submission; `None` if it is unknown or contains an outdated contribution of its rank.
     pub priority: Option<f64>,
     pub counts: Use,
     pub rule: usize,
@@ -97,7 +97,7 @@ pub(super) struct Arrival {
 }
 
 impl PastJob {
-    /// Returns the jobs submitted in the last days, in any state.
+    /// Returns the other jobs submitted in the last week, in any state.
     pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
@@ -114,8 +114,8 @@ impl PastJob {
             let Some(rule) = known.rule_of(job, snapshot) else { continue };
             let partition = job.partitions.first().map(String::as_str);
             let whose = Whose { user: job.user.as_deref(), account: job.account.as_deref() };
-            // The contribution of its rank to a running job's priority is unknown, because it is from another
-            // day.
+            // The contribution of its rank to a running job's priority is outdated, because the job may have
+            // been submitted on another day.
             let is_current = ranks.is_none() || job.running.is_none();
             list.push(Self {
                 submitted,

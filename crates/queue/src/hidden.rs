@@ -50,7 +50,7 @@ fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
     let Some(waits) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
         return Start::Unknown("other users' jobs are hidden here");
     };
-    // Its wait counts from its begin time.
+    // The wait counts from the request's begin time.
     let begin = request.further.begin.map_or(0.0, |begin| begin.since(taken_at).0.max(0.0));
     let starts: Vec<f64> = waits.iter().map(|wait| begin + wait).collect();
     let finish: Vec<f64> = starts.iter().map(|start| start + request.run.0).collect();

@@ -105,7 +105,7 @@ pub(super) struct QueuePlay<'a> {
     starts: Vec<Option<f64>>,
     /// Number of our pending jobs.
     left: usize,
-    /// Changes of priorities by ranks, by branch; empty before the first change.
+    /// Changes in priority due to fair-share ranks, for each branch; empty before the first change.
     shifts: Vec<f64>,
     /// Usage by branch; see [`QueuePlay::used`].
     used: Vec<BranchUse>,
@@ -312,9 +312,9 @@ impl<'a> QueuePlay<'a> {
         let closures = self.model.closures.iter().flatten();
         let opening = closures.flat_map(|closure| [closure.start, closure.end]).filter(|at| *at > now);
         let opening = opening.min_by(f64::total_cmp);
-        // Without an end or arrival, time alone cannot lift a limit permanently.
+        // If no job is running, no remaining minutes decrease.
         let fallen = self.limits_fall.then_some(now + LIMITS_PERIOD).filter(|_| end.is_some());
-        // An immediate arrival must still come after `now`.
+        // No event may be before `now`.
         [end, arrival, opening, fallen, self.later.next()]
             .into_iter()
             .flatten()

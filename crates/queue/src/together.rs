@@ -46,7 +46,8 @@ pub struct JobChoice {
 
 /// Returns a request for each job; `None` if none of its requests can ever start, or if others are hidden.
 ///
-/// `stop` returns whether time has run out; jobs without a choice by then get the request that is best alone.
+/// `stop` returns whether time has run out; jobs without a choice by then get the best request known so far,
+/// or else any that can start.
 pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];

@@ -8,8 +8,8 @@ use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// The streams of a request: with GPUs or not, partition, size class, account, account within its partition,
-/// and similar requests of its account.
+/// Number of streams of a request: with GPUs or not, partition, size class, account, account within its
+/// partition, and similar requests of its account.
 pub(crate) const STREAMS: usize = 6;
 const PARTITION: usize = 1;
 const ACCOUNT: usize = 3;

@@ -32,7 +32,7 @@ impl LastPrices {
         problem.labels.iter().map(|label| self.by_label.get(label).copied()).collect()
     }
 
-    /// Writes them as text; `None` if there are none.
+    /// Writes the prices as text; `None` if there are none.
     pub(super) fn write(&self) -> Option<Memory> {
         if self.by_label.is_empty() {
             return None;

@@ -13,12 +13,12 @@ use hsched_model::{GpuType, JobName, NodeName};
 pub struct PlannedJob {
     pub name: JobName,
     pub verdict: PlanVerdict,
-    /// Its partition, or several separated by commas, if known.
+    /// The job's partition, or several separated by commas, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     pub reason: Option<String>,
     pub jct_s: Option<f64>,
-    /// Its deadline, relative to the start of the plan.
+    /// The job's deadline, relative to the start of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<f64>,
     pub epoch_s: Option<f64>,
@@ -49,7 +49,7 @@ pub enum PlanVerdict {
     Reject,
 }
 
-/// Some GPUs of one type in one node.
+/// Some GPUs of one type on one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanGpus {
     pub node: NodeName,

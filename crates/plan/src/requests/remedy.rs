@@ -18,7 +18,7 @@ const NOW: f64 = 60.0;
 /// The estimates for a job's pending requests. All times are means, in seconds from now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pending {
-    /// Start of the first of them without a change.
+    /// Start of the first pending request without a change.
     pub start: f64,
     /// End of the job without a change.
     pub finish: f64,

@@ -55,7 +55,7 @@ const STATED_ERROR: f64 = 0.1;
 /// moving average forgets older ones.
 const MOST_SAMPLES: u64 = 10;
 
-/// Number of later observations that halve the weight of a point, and the minimum weight.
+/// Number of later observations that halve the weight of a point, and the minimum factor.
 const HALF_LIFE: f64 = 8.0;
 const LEAST_AGE_WEIGHT: f64 = 1e-3;
 
@@ -116,7 +116,7 @@ impl Cache {
         })
     }
 
-    /// Returns whether a speed is that of a replica of several GPUs.
+    /// Returns whether the cache has a speed of replicas of several GPUs.
     pub fn has_replicas(&self) -> bool {
         self.all_records().any(|(key, _)| key.gpus > 1)
     }

@@ -17,7 +17,7 @@ use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 /// An estimate of an unmeasured speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpeedEstimate {
-    /// The type from whose speed it is best estimated.
+    /// The type from whose speed the estimate is most accurate.
     pub from: GpuType,
     pub method: Method,
     /// Relative error, as one standard deviation.
@@ -27,7 +27,7 @@ pub struct SpeedEstimate {
 /// The source of the ratio between two GPU types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// This many other models that ran on both.
+    /// This many other models that ran on both types.
     Ratios { models: usize },
     /// The table of GPUs alone.
     GpuTable,
@@ -35,7 +35,7 @@ pub enum Method {
 
 /// The speeds of all models, from which ratios are learnt.
 pub(super) struct SpeedTables {
-    /// By model and precision, then by GPU model; only models that ran on several.
+    /// By model and precision, then by GPU model; only models that ran on several GPU models.
     rows: BTreeMap<(String, Option<Precision>), SpeedRow>,
 }
 

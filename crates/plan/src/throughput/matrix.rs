@@ -52,7 +52,7 @@ pub enum SpeedOrigin {
     OtherName(GpuType),
     /// The cache of measured speeds contains it.
     Measured(MeasuredSpeed),
-    /// It was not measured, but estimated from other speeds.
+    /// The speed was not measured, but estimated from other speeds.
     Estimated(SpeedEstimate),
 }
 
@@ -64,13 +64,13 @@ const NOTABLE: f64 = 0.1;
 pub enum UnusableType {
     /// The job's `gpu_types` exclude it.
     NotAllowed,
-    /// The job's speed on it is unknown.
+    /// The job's speed on the type is unknown.
     NoThroughput,
-    /// Its file does not list the type, and its first run there failed.
+    /// The job file does not list the type, and the job's first run there failed.
     FailedThere,
     /// The type cannot compute in the job's precision.
     Precision(Precision),
-    /// The job defines no replica size for it.
+    /// The job defines no replica size for the type.
     NoReplicaSize,
     /// A replica would consist of several slices.
     SliceOfReplica,
@@ -290,7 +290,7 @@ fn other_names<'a>(
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The reliability of the source in parentheses: accuracy and origin.
+/// Shows the accuracy and the origin of the speed in parentheses.
 impl fmt::Display for SpeedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,8 +7,8 @@ use hsched_model::number::to_f64;
 /// One contributor's record of one speed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpeedRecord {
-    /// Number of samples so far, including those set aside. Of two records of a contributor, the one with
-    /// more samples is later.
+    /// Number of samples so far, including those set aside, and of other changes. Of two records of a
+    /// contributor, the one with the larger number is later.
     pub observations: u64,
     /// A stated speed, until a sample counts.
     pub stated: Option<StatedSpeed>,
@@ -38,9 +38,9 @@ pub struct BatchPoint {
     pub count: u64,
     /// Number of steps in these samples.
     pub steps: u64,
-    /// [`SpeedRecord::observations`] at the last of them.
+    /// [`SpeedRecord::observations`] at the last of these samples.
     pub seen: u64,
-    /// Time of the last of them, in Unix seconds.
+    /// Time of the last of these samples, in Unix seconds.
     pub at: f64,
     pub source: SampleSource,
 }
@@ -51,9 +51,9 @@ pub struct Aside {
     pub batch: u64,
     pub seconds: f64,
     pub steps: u64,
-    /// [`SpeedRecord::observations`] when it was added.
+    /// [`SpeedRecord::observations`] when the sample was added.
     pub seen: u64,
-    /// Its time, in Unix seconds.
+    /// Time of the sample, in Unix seconds.
     pub at: f64,
     pub source: SampleSource,
 }
@@ -134,12 +134,12 @@ impl SpeedRecord {
         self.points.retain(|point| point.source != SampleSource::Epoch || point.at < since);
         self.aside.retain(|aside| aside.source != SampleSource::Epoch || aside.at < since);
         let is_less = self.points.len() + self.aside.len() < before;
-        // The record without them must count as later when caches are merged.
+        // The record without these speeds must count as later when caches are merged.
         self.observations += u64::from(is_less);
         is_less
     }
 
-    /// Returns all its numbers as a sort key: in every merge, the greater of two records wins.
+    /// Returns all numbers of the record as a sort key: in every merge, the greater of two records wins.
     pub(super) fn order(&self) -> Vec<u64> {
         let stated =
             self.stated.iter().flat_map(|stated| [stated.speed.alpha(), stated.speed.beta(), stated.at]);

@@ -182,7 +182,7 @@ impl ChangeQuestion<'_> {
     }
 
     /// Returns pairs of changes: of the best ones, of the best harmless ones, and of the best harmless ones
-    /// with changes that cost and gain nothing alone.
+    /// with harmless changes that gain nothing alone.
     fn pairs(&self, singles: &[ChangeEstimate], harmless: &[ChangeSet]) -> Vec<ChangeSet> {
         let mut best: Vec<&ChangeEstimate> = singles.iter().collect();
         best.sort_by(|a, b| a.worth.total_cmp(&b.worth));

@@ -18,7 +18,8 @@ pub struct LimitUse {
     pub tres: Option<String>,
     /// The maximum; times in minutes.
     pub max: f64,
-    /// Use by running jobs; `None` for a limit on a single job.
+    /// Use by running jobs, or by all submitted jobs if the limit counts these; `None` for a limit on a
+    /// single job or on past use.
     pub used: Option<f64>,
     /// The part used by the job's user.
     pub by_you: f64,

@@ -258,7 +258,7 @@ impl<'a> LimitRules<'a> {
                 }
             }
         }
-        // These are inherited: the nearest one counts, and applies to each user separately.
+        // The following limits are inherited: the nearest one counts, and applies to each user separately.
         let nearest = |name: &str| -> Vec<&'a Limit> {
             let of = |holder: &String| -> Vec<&'a Limit> {
                 let list = self.limits.get(holder.as_str()).into_iter().flatten();

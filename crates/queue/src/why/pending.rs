@@ -77,7 +77,7 @@ fn competes(reason: &Reason) -> bool {
     matches!(reason.name.as_str(), "" | "None" | "Priority" | "Resources" | "ReqNodeNotAvail")
 }
 
-/// Returns a sentence in the form of a continuation.
+/// Returns a sentence with its first letter in lower case, unless the first word is Slurm.
 fn lower(sentence: &str) -> String {
     let mut chars = sentence.chars();
     let first = chars.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::{
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
 
-/// Maximum number of the user's other jobs whose end is tried.
+/// Maximum number of the user's other jobs whose cancellation is considered.
 const CANCELLED: usize = 4;
 
 /// The shortest recommended time limit, and the minimum reduction, in seconds: a quarter of an hour.

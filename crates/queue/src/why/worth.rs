@@ -59,7 +59,7 @@ fn mean(starts: &[Seconds]) -> Option<f64> {
     crate::estimate::mean(&starts.iter().map(|start| start.0).collect::<Vec<_>>())
 }
 
-/// Returns each remedy once: of two with the same command, the one with drawbacks.
+/// Returns each remedy once: of two with the same command, the one with more drawbacks.
 fn once(advice: impl Iterator<Item = Advice>) -> Vec<Advice> {
     let mut list: Vec<Advice> = Vec::new();
     for item in advice {

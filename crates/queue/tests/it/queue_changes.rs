@@ -32,7 +32,7 @@ fn waiting(id: &str, gpus: u32, limit: f64) -> Value {
         "asks": { "gpus": [{ "type": "a100", "count": gpus }] } })
 }
 
-/// Returns a queue with partition `p` and node `n1`, and others if a test adds them.
+/// Returns a queue with these nodes and jobs, the default partition `p`, and these further partitions.
 fn queue(nodes: &[Value], jobs: &[Value], partitions: &[Value]) -> Snapshot {
     let default = json!({ "name": "p", "default": true, "tier": 1 });
     let partitions: Vec<&Value> = std::iter::once(&default).chain(partitions).collect();

@@ -36,7 +36,7 @@ fn snapshot(limits: &[Value], jobs: &[Value]) -> Value {
         "accounts": [{ "name": "bio", "priority": 50, "qos": "normal" }, { "name": "chem", "priority": 50 }] })
 }
 
-/// Returns when a request of an account starts, for this many hours.
+/// Returns the start of a request of an account with a time limit of this many hours.
 fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
     let snapshot = Snapshot::parse(&snapshot.to_string()).expect("a snapshot");
     let asks = Asks {
@@ -182,7 +182,7 @@ fn a_limit_that_is_reached_says_who_uses_it() {
         held_up("4", "bio", 1, 1.0, "AssocGrpGRES"),
         held_up("5", "bio", 4, 1.0, "AssocGrpGRES"),
         held_up("6", "chem", 1, 10.0, "AssocGrpGRESRunMinutes"),
-        // This job now waits for something else.
+        // No known limit delays this job.
         held_up("7", "science", 1, 1.0, "AssocGrpGRES"),
     ];
     let limits = [

@@ -151,7 +151,8 @@ impl Across<'_> {
         }
     }
 
-    /// Returns the range without parts that cannot be in the box; `None` if nothing is left.
+    /// Returns the range without the ranks and steps that are impossible in the box; `None` if nothing is
+    /// left.
     fn tighten(&mut self, mut range: BoxRange) -> Option<BoxRange> {
         let (low, high): (u32, u32) = (self.search.low.iter().sum(), self.search.high.iter().sum());
         range.ranks = (range.ranks.0.max(low), range.ranks.1.min(high));
