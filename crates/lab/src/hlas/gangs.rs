@@ -43,19 +43,19 @@ struct GangMemory {
 struct GangService {
     done: u64,
     predicted: u64,
-    /// Epochs whose service is no longer counted.
+    /// Number of epochs whose service no longer counts.
     forgiven: u64,
-    /// Its position in the order of entries while it waits for a turn.
+    /// The job's position in the order of entries while it waits for a turn.
     entry: Option<u64>,
     waits_since: f64,
 }
 
-/// The GPUs at one time.
+/// The state of the GPUs at one moment.
 struct GpuTable {
     gpus: Vec<TaskGpu>,
     /// Whether each GPU can be assigned now.
     free: Vec<bool>,
-    /// The job that holds it, even if its turn is over.
+    /// By GPU, the job that holds it, even if the job's turn is over.
     holder: Vec<Option<usize>>,
 }
 
@@ -168,8 +168,8 @@ impl Hlas {
         ladder
     }
 
-    /// Assigns idle groups to a job until all its tasks have a GPU, first those that it holds; returns its
-    /// GPUs and removes the groups.
+    /// Assigns idle groups to a job until all its tasks have a GPU, first the groups in which it holds GPUs.
+    /// Returns the assigned GPUs and removes the groups from `idle`.
     fn hand_out(
         &self,
         table: &mut GpuTable,
