@@ -234,7 +234,7 @@ impl PackSubmission<'_> {
             .hint("increase --time, or set a shorter checkpoint.grace"))
     }
 
-    /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
+    /// Returns the queue request of each Slurm job, chosen as by `when`; `None` if there is no choice.
     fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
         let gpus = self.gpus();
