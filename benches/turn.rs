@@ -57,7 +57,7 @@ impl World for Full {
     }
 }
 
-/// Returns 100 nodes with eight GPUs each, all in use except those of this number of nodes.
+/// Returns 100 nodes with eight GPUs each, all in use except the GPUs of the first `free` nodes.
 fn full(free: u32) -> Full {
     let node = |number: u32| Node {
         state: NodeState::parse("alloc"),

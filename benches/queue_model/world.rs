@@ -141,7 +141,7 @@ impl World {
     /// Returns the seconds to the end of each of some jobs that are submitted now.
     pub fn finishes(&self, trials: &[Trial]) -> Vec<f64> {
         let mut world = self.clone();
-        // These ids lie below those of [`Self::finish`] and above all others.
+        // These ids lie below those of `finish` and above all others.
         let first = usize::MAX / 4;
         let job = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
         world.waiting.extend(trials.iter().enumerate().map(job));

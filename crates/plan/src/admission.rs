@@ -104,7 +104,8 @@ impl Admission {
         self
     }
 
-    /// Returns all verdicts in job order; `placed` has those of the admitted jobs in the order of `jobs`.
+    /// Returns all verdicts in job order; `placed` has the verdicts on the admitted jobs, in the order of
+    /// `jobs`.
     fn verdicts(self, placed: Vec<Verdict>) -> Vec<Verdict> {
         let mut all: Vec<(usize, Verdict)> = self.jobs.into_iter().zip(placed).chain(self.left_out).collect();
         all.sort_by_key(|&(job, _)| job);

@@ -7,7 +7,7 @@ use crate::{CheckedPlan, Placement, Problem, Sharing, Slot, Verdict, cost};
 pub struct FewerGpus {
     /// Index of the job.
     pub job: usize,
-    /// The GPUs on which it would end sooner.
+    /// The GPUs on which the job would end sooner.
     pub slots: Vec<Slot>,
     /// Epoch time on these GPUs, in seconds.
     pub epoch: f64,

@@ -67,8 +67,8 @@ impl Problem {
 
     /// Returns the problem of placing jobs without GPUs on exactly these GPUs of a cluster's nodes.
     ///
-    /// `access` is that of these jobs. `network` and `intra_node` are used if the cluster does not give its
-    /// rates.
+    /// `access` states where these jobs may run. `network` and `intra_node` are used if the cluster does not
+    /// give its rates.
     ///
     /// # Errors
     /// If there are no jobs.

@@ -64,7 +64,7 @@ struct PriceResponse {
 impl<'a> Dual<'a> {
     /// Returns the market of `jobs`; `None` if one of them has no legal bundle.
     ///
-    /// `kept` has the results of earlier searches for such jobs.
+    /// `kept` has the results of earlier searches for jobs with the same properties.
     pub(super) fn new(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Option<Self> {
         let mut dual = Self::unpriced(problem, jobs, kept);
         let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;

@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 /// A job on a single machine, with times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DueJob {
-    /// Its run time.
+    /// The job's run time.
     pub time: f64,
-    /// Its deadline from now; infinite without one.
+    /// Time from now to the job's deadline; infinite without a deadline.
     pub within: f64,
 }
 

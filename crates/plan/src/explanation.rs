@@ -32,7 +32,7 @@ pub struct TypeMarket {
 pub struct JobExplanation {
     /// Index of the job.
     pub job: usize,
-    /// Its GPUs by type; all zero if it has none.
+    /// The job's GPUs by type; all zero if it has none.
     pub counts: Vec<u32>,
     /// Completion time in seconds, if the job is placed.
     pub jct: Option<f64>,
@@ -49,7 +49,7 @@ pub struct JobExplanation {
     pub one_node_now: Option<Alternative>,
     /// The active limits.
     pub limits: Vec<PlacementLimit>,
-    /// How its GPUs form replicas, by type; empty if each GPU is one.
+    /// How the job's GPUs form replicas, by type; empty if each GPU is a replica.
     pub replicas: Vec<ReplicaExplanation>,
 }
 
@@ -169,8 +169,8 @@ impl JobExplanation {
         self.types[gpu_type].more.as_ref()?.difference(self.jct?)
     }
 
-    /// Returns how many seconds later it ends with one fewer GPU (or replica) of a type (negative: sooner);
-    /// `None` if it is illegal.
+    /// Returns how many seconds later the job ends with one fewer GPU (or replica) of a type (negative:
+    /// sooner); `None` if that is illegal.
     pub fn loss(&self, gpu_type: usize) -> Option<f64> {
         let (sooner, _) = self.types[gpu_type].fewer.as_ref()?.difference(self.jct?)?;
         Some(-sooner)

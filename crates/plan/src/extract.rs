@@ -100,7 +100,7 @@ impl Problem {
 }
 
 impl JobModel {
-    /// Returns whether its ranks need more than the nodes with a type have.
+    /// Returns whether the job's ranks need more than the nodes with a type have.
     fn is_too_large_for(&self, gpu_type: usize) -> bool {
         self.unusable
             .iter()

@@ -3,9 +3,9 @@
 /// A flag of some policies.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
-    /// Its long name, without dashes.
+    /// The long name of the flag, without dashes.
     pub name: &'static str,
-    /// Placeholder of its value in help texts; empty for a switch.
+    /// Placeholder of the flag's value in help texts; empty for a switch.
     pub value_name: &'static str,
     pub kind: FlagKind,
     /// The default value.
@@ -17,7 +17,7 @@ pub struct Flag {
 /// The values that a flag accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum FlagKind {
-    /// No value: it is present or absent.
+    /// No value: the flag is present or absent.
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),

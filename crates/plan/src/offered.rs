@@ -29,7 +29,7 @@ pub struct UnclaimedResources {
 #[derive(Clone, Copy, Debug)]
 struct Most {
     ranks: u64,
-    /// The resource that limits it.
+    /// The resource that sets this maximum.
     scarce: &'static str,
 }
 

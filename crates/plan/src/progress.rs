@@ -23,7 +23,7 @@ pub struct Progress {
     pub attained: f64,
     /// The time for which `work_left` and `attained` are valid.
     pub as_of: Time,
-    /// Number of times it has been moved to other GPUs, or given GPUs again after having none.
+    /// Number of times that the job was moved to other GPUs, or got GPUs again after having none.
     pub moves: u32,
     /// Whether the job may get GPUs now, if it holds none.
     pub waits: Eligibility,
@@ -45,7 +45,7 @@ pub enum Eligibility {
     Later,
     /// No node suits the job, or another job must complete first.
     Never,
-    /// There is no job with that index, because it has ended.
+    /// There is no job with this index, because the job has ended.
     Gone,
 }
 
@@ -70,19 +70,19 @@ pub enum HoldStage {
     Queued,
     /// The submission has its GPUs.
     Running {
-        /// Epoch time with its present shares at the speeds known now, in seconds.
+        /// Epoch time with the present shares at the speeds known now, in seconds.
         epoch: f64,
         /// Progress in the current epoch, which a stop may lose, in seconds.
         under_way: f64,
-        /// Whether it may be stopped: it has finished an epoch here, so its speeds were measured.
+        /// Whether the job may be stopped: it has finished an epoch here, so its speeds were measured.
         movable: bool,
         /// The end of a restart that delays its training; a time in the past if none does.
         busy_until: Time,
     },
     /// The submission is being ended.
     Leaving {
-        /// Whether it had started: if so, its GPUs are in use until it has ended, otherwise they are promised
-        /// to it.
+        /// Whether the submission had started: if so, its GPUs are in use until it has ended; otherwise they
+        /// are promised to it.
         started: bool,
         /// Whether its GPUs are worth waiting for, because the job moves to other GPUs and releases them
         /// soon.
@@ -204,12 +204,12 @@ impl EpochsLeft {
 }
 
 impl HeldPlacement {
-    /// Returns whether it has its GPUs and is not being ended.
+    /// Returns whether the submission runs and is not being ended.
     pub fn is_running(&self) -> bool {
         matches!(self.stage, HoldStage::Running { .. })
     }
 
-    /// Returns whether its GPUs are promised to it but not in use yet.
+    /// Returns whether the submission's GPUs are promised but not in use yet.
     pub fn is_promised(&self) -> bool {
         matches!(
             self.stage,

@@ -54,7 +54,7 @@ pub struct ReplicaModel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaPlacement {
     pub gpu_type: usize,
-    /// Nodes, with the number of its GPUs on each.
+    /// Nodes, with the number of the replica's GPUs on each.
     pub parts: Vec<(usize, u32)>,
 }
 

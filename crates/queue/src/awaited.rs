@@ -16,7 +16,7 @@ pub(super) struct AwaitedJobs {
 /// A job for whose end others wait; the tasks of an array form one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AwaitedJob {
-    /// Its tasks that have not ended, whether running, pending or never startable.
+    /// Number of the job's tasks that have not ended: running, pending or unable to start.
     pub tasks: u32,
     /// Ends of the limits of its running tasks, in Unix seconds.
     pub ends: Vec<f64>,

@@ -128,9 +128,9 @@ pub fn forecast_at(
 /// The treatment of requests far behind the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Far {
-    /// They are simulated in only a few futures.
+    /// Simulate these requests in only a few futures.
     InFew,
-    /// They are simulated in the same futures as all others.
+    /// Simulate these requests in the same futures as all others.
     InAll,
 }
 
@@ -220,11 +220,11 @@ const FEW_OF: u32 = 10;
 /// Number of futures after which requests far behind the best are no longer simulated.
 pub(super) const FEW: usize = 10;
 
-/// Maximum time to the end of a request that is not far behind, as a multiple of that of the best.
+/// Maximum time to the end of a request that is not far behind, as a multiple of the best request's time to
+/// the end.
 const FAR: f64 = 2.0;
 
-/// The corresponding multiple with all jobs at their limits, for requests that are simulated before the
-/// others.
+/// The same multiple in the first simulation, in which all jobs run to their limits.
 const VERY_FAR: f64 = 4.0;
 
 /// Returns which requests are not far behind the best, by their times to the end; requests without one count

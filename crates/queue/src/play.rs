@@ -32,11 +32,11 @@ pub(super) struct RequestEntry {
     pub run: f64,
     /// Entries with the same job: only the first to start runs.
     pub job: usize,
-    /// Its branch in fair share.
+    /// The job's branch in fair share.
     pub branch: Option<usize>,
     /// Index of the rule with its limits.
     pub rule: usize,
-    /// Its earliest possible start, in Unix seconds.
+    /// The job's earliest possible start, in Unix seconds.
     pub begin: f64,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Ours<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct LineJob {
     key: LineKey,
-    /// Its priority with the ranks of the snapshot.
+    /// The job's priority with the ranks of the snapshot.
     priority: f64,
     pub shape: usize,
     pub limit: f64,
@@ -65,7 +65,7 @@ pub(super) struct LineJob {
     rule: usize,
     pub viewer: Viewer,
     awaited: Vec<usize>,
-    /// The job in several partitions to which it belongs.
+    /// The job in several partitions to which this entry belongs.
     job: Option<usize>,
 }
 

@@ -81,7 +81,7 @@ pub(super) struct Active {
     pub array: Option<usize>,
     pub counts: Use,
     pub rule: usize,
-    /// The indices under which jobs that wait for its end refer to it.
+    /// The indices by which jobs refer to this one while they wait for its end.
     pub awaited: Vec<usize>,
 }
 
@@ -117,8 +117,8 @@ impl Snapshot {
     }
 }
 
-/// Returns groups of shapes that must be in one part: those of each awaited job and of the jobs that wait for
-/// it, and those of a job in several partitions.
+/// Returns groups of shapes that must be in one part: the shapes of each awaited job and of the jobs that
+/// wait for it, and the shapes of a job in several partitions.
 fn chained(waiting: &[Waiting], awaited: usize) -> Vec<Vec<usize>> {
     let mut shapes = vec![Vec::new(); awaited];
     for job in waiting {

@@ -28,9 +28,9 @@ pub struct Jobs<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
     pub request: Request,
-    /// Seconds from the end of its run to the end of the training: the time of further pieces.
+    /// Seconds from the end of the request's run to the end of the training: the time of further pieces.
     pub rest: f64,
-    /// Its cost in billing units; `None` if unknown.
+    /// The request's cost in billing units; `None` if unknown.
     pub cost: Option<f64>,
 }
 
@@ -40,7 +40,7 @@ pub struct JobChoice {
     pub id: RequestId,
     pub start: Estimate,
     pub finish: Estimate,
-    /// Its start in each future, with all other choices in the queue.
+    /// The request's start in each future, with all other choices in the queue.
     pub starts: Vec<Seconds>,
 }
 

@@ -35,7 +35,7 @@ pub struct WaitRecord {
     /// them, so that an estimate of the past cannot use later data.
     pub started: Option<Time>,
     pub ended: Option<Time>,
-    /// Time at which it was last seen pending, for a job that left the queue without a known start.
+    /// Time at which the job was last seen pending, for a job that left the queue without a known start.
     pub pending_until: Option<Time>,
 }
 

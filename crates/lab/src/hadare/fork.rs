@@ -71,7 +71,7 @@ pub(super) struct Fork {
 pub(super) struct CopyShare {
     pub node: usize,
     pub steps: u64,
-    /// Its duration, in seconds.
+    /// Duration of the work, in seconds.
     pub busy: f64,
 }
 

@@ -132,7 +132,8 @@ impl Hlas {
         self.known.turns.end(&model.name);
     }
 
-    /// Returns the waiting jobs by level; `tasks` are those of `jobs`, whose indices the ladder uses.
+    /// Returns the waiting jobs by level; `tasks` lists the jobs in the order of `jobs`, and the ladder uses
+    /// the indices in this order.
     fn ladder(&mut self, problem: &Problem, jobs: &[usize], tasks: &Tasks) -> Ladder {
         let mut ladder = Ladder::new(self.known.thresholds.clone());
         let mut waiting: Vec<(u64, usize, f64)> = Vec::new();
@@ -335,7 +336,7 @@ fn all_gpus(problem: &Problem) -> Vec<TaskGpu> {
 }
 
 impl GpuTable {
-    /// Returns the GPUs; those of jobs whose turn continues are not free.
+    /// Returns the table of all GPUs; the GPUs of jobs whose turn continues are not free.
     fn new(problem: &Problem, jobs: &[usize], gpus: Vec<TaskGpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
         let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };

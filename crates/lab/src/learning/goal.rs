@@ -1,5 +1,5 @@
-//! The value of a schedule (eq. 7): how close completion times are to those of jobs alone, and how many
-//! deadlines are met.
+//! The value of a schedule (eq. 7): how close the jobs' times are to the times that they would take alone,
+//! and how many deadlines are met.
 
 use crate::replay::{ReplayRecord, Trace};
 use hsched_model::number::to_f64;

@@ -61,7 +61,7 @@ pub struct ReplayedJob {
     pub done: f64,
     /// Whether the job ended before its last epoch, by the policy or by its stopping rule.
     pub cut_short: bool,
-    /// Why it has not ended.
+    /// Why the job has not ended.
     pub why: Option<String>,
 }
 

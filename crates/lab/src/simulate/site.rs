@@ -71,11 +71,11 @@ pub struct Delays {
 /// Reaction of jobs that are asked to save and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Saving {
-    /// They save after the current step and resume from there.
+    /// The jobs save after the current step and resume from there.
     #[default]
     AfterStep,
-    /// They save after the current epoch.
+    /// The jobs save after the current epoch.
     AfterEpoch,
-    /// They ignore the request.
+    /// The jobs ignore the request.
     Never,
 }

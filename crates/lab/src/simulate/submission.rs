@@ -55,9 +55,9 @@ pub(super) struct SimulatedRun {
     pub limit: Option<(Time, Time)>,
     /// How the ranks ended, and the time at which Slurm ends the job.
     pub leaving: Option<(End, Time)>,
-    /// Whether it waits for the previous piece to end.
+    /// Whether the job waits for its previous piece to end.
     pub waits: bool,
-    /// Whether it waits for ranks on a dead node.
+    /// Whether the job hangs because some of its ranks are on a dead node.
     pub hangs: bool,
 }
 

@@ -89,8 +89,8 @@ impl GavelSpeeds {
         Some(speeds)
     }
 
-    /// Limits the speed of all types to that of this one, for each kind; kinds without a speed on it stay
-    /// unchanged.
+    /// Limits the speeds of each kind on all types to its speed on `fastest`; kinds without a speed on that
+    /// type stay unchanged.
     ///
     /// Gavel's published results agree only with this limit, for all policies except FIFO with speeds: at low
     /// load, the published mean completion times are those of a cluster with only V100s, although eight kinds

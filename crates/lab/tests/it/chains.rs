@@ -111,7 +111,7 @@ pub struct Story {
     pub is_faster: bool,
     /// Whether the site refuses to change time limits.
     pub keeps_limits: bool,
-    /// The write at which the process dies, and whether it dies before that.
+    /// The write at which the process dies, and whether it dies before that write.
     pub dies: (u32, bool),
     /// A request of the user with its time.
     pub request: Option<(f64, Event)>,

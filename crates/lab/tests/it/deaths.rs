@@ -23,7 +23,7 @@ pub struct Disk<'a> {
     pub state: State,
     /// The process dies at this write, counted from now; 0 if it survives.
     pub left: &'a Cell<u32>,
-    /// Whether it dies before that write rather than after it.
+    /// Whether the process dies before that write rather than after it.
     pub before: bool,
 }
 

@@ -209,7 +209,7 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
     let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
     let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&then.actions), ["b waits"]);
-    // Its grace period of 10 s and another half minute are over: Slurm ends it.
+    // The grace period of 10 s and another half minute are over: Slurm ends the job.
     let late = take(then.state, 41.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&late.actions), ["cancel a"]);
     assert_eq!(late.state.jobs[1].last, (Time(1.0), "waiting for a to release its GPUs".to_owned()));

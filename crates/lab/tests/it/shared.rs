@@ -93,7 +93,7 @@ fn a_job_that_moves_gets_the_gpus_it_was_stopped_for() {
     let mut policy = horizon();
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
     let memory = policy.memory().expect("a promise");
-    // While it saves, a short job arrives: the V100 is free but reserved.
+    // While job a saves, a short job arrives: the V100 is free but reserved.
     stop(&mut problem, 0);
     problem.jobs.push(job("b", 1));
     let next = |memory: &Memory, problem: &Problem| {

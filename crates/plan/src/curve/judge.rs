@@ -32,13 +32,13 @@ impl Goal {
 /// Why a job may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// It has reached the target.
+    /// The job has reached its target.
     Reached,
     /// Too many epochs passed without improvement.
     Patience,
-    /// It is unlikely to improve.
+    /// The job is unlikely to improve further.
     NothingToGain,
-    /// It is unlikely to reach its target.
+    /// The job is unlikely to reach its target.
     Hopeless,
 }
 

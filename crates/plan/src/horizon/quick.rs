@@ -1,8 +1,8 @@
 //! Decisions between two full ones: freed GPUs go to pending jobs, and new jobs may replace the running jobs
 //! with the lowest gain.
 //!
-//! Prices and worths stay those of the last full decision, so jobs are kept sorted and a decision costs only
-//! as much as the changes.
+//! The prices and the worth of each job stay as in the last full decision, so jobs are kept sorted and a
+//! decision costs only as much as the changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -15,7 +15,7 @@ pub(super) struct Task {
     pub left: f64,
     /// Estimated total steps.
     pub whole: f64,
-    /// Seconds since it arrived.
+    /// Seconds since the job arrived.
     pub age: f64,
     /// Seconds without progress after a move or a resume; the first start costs nothing.
     pub restart: f64,
@@ -30,9 +30,9 @@ pub(super) struct TaskPlacement {
     pub counts: Arc<[u32]>,
     /// Steps per second, with the actual packing.
     pub speed: f64,
-    /// Whether it may be stopped or moved.
+    /// Whether the job may be stopped or moved.
     pub movable: bool,
-    /// The bundle of its class with these counts, by index.
+    /// The bundle of the job's class with these counts, by index.
     pub bundle: Option<usize>,
 }
 

@@ -57,7 +57,7 @@ impl Worths {
         worths
     }
 
-    /// Returns classes and worths, from the last task to end to the first.
+    /// Returns each task's class and worth, from the last task to end to the first.
     pub(super) fn demand(&self, instance: &Instance<'_>) -> Vec<(usize, f64)> {
         self.order.iter().map(|&task| (instance.tasks[task].class, self.of[task])).collect()
     }

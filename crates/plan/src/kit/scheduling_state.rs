@@ -62,7 +62,7 @@ pub struct Rates {
     pub asks: u32,
     /// GPUs per replica by type; empty if each GPU is a replica.
     sizes: Vec<u32>,
-    /// Epochs per second by GPU type; 0 if such a job cannot run there.
+    /// Epochs per second by GPU type; 0 if the job cannot run there.
     pub speeds: Vec<f64>,
     /// The highest of these speeds.
     pub best: f64,

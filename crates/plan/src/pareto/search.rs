@@ -72,7 +72,7 @@ struct FrontPlan {
 
 /// Returns plans for the jobs that the policy places first, by mean completion time; empty if it places none.
 ///
-/// `settled` are decisions on jobs outside the policy. `prices` are those of a GPU-hour by type. `stop`
+/// `settled` are decisions on jobs outside the policy. `prices` has the price of a GPU-hour by type. `stop`
 /// receives a fraction of the total time and returns whether it has passed; the search then ends with the
 /// plans so far. The policy must prove bounds and minimise the mean completion time.
 ///

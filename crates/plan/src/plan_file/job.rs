@@ -32,7 +32,7 @@ pub struct PlannedJob {
     /// Replicas in ring order, if the job defines replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<PlanReplica>,
-    /// Speeds used for the offered types, if they differ from those of `spec`.
+    /// Speeds used for the offered types, if they differ from the speeds in `spec`.
     #[serde(default)]
     pub speeds: Vec<PlanSpeed>,
     pub notes: Vec<String>,
@@ -66,7 +66,7 @@ pub struct PlanRank {
     #[serde(rename = "type")]
     pub gpu_type: GpuType,
     pub local_rank: u32,
-    /// Index of its replica, if the job defines replicas; batch and samples are then those of the replica.
+    /// Index of its replica, if the job defines replicas; batch and samples then refer to the replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica: Option<usize>,
     pub batch: u64,

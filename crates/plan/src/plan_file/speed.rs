@@ -45,7 +45,7 @@ pub enum SpeedSource {
 }
 
 impl PlanSpeed {
-    /// Returns the speeds of a job that differ from those of the job file.
+    /// Returns the speeds of a job that differ from the job file.
     pub(super) fn of(problem: &Problem, job: usize) -> Vec<Self> {
         let model = &problem.jobs[job];
         let speed = |(column, source): &(usize, SpeedOrigin)| {

@@ -76,7 +76,7 @@ impl<'a> Pricer<'a> {
         Self { job, most: offered.to_vec(), due: None, inside, halls, across, kept }
     }
 
-    /// Returns the pricer of a job that may have all offered GPUs; `rings` are those of single GPUs.
+    /// Returns the pricer of a job that may have all offered GPUs; `rings` has the rings of single GPUs.
     pub(crate) fn alone(problem: &Problem, rings: &Rings, job: &'a JobModel) -> Self {
         if job.has_several_gpus() {
             let most = job.most_replicas(&NodeShapes::offered(problem));

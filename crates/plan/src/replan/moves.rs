@@ -15,7 +15,7 @@ use hsched_model::number::to_f64;
 struct Resident<'a> {
     job: usize,
     hold: &'a HeldPlacement,
-    /// Epoch time with its present shares at the speeds known now, in seconds.
+    /// Epoch time with the present shares at the speeds known now, in seconds.
     epoch: f64,
     /// Progress in the current epoch, which a stop may lose, in seconds.
     under_way: f64,

@@ -43,7 +43,7 @@ struct SharedRules {
 struct Price {
     /// The total of the known parts.
     cost: Seconds,
-    /// Whether it includes the wait in the queue.
+    /// Whether the cost includes the wait in the queue.
     has_wait: bool,
 }
 

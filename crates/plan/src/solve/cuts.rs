@@ -82,7 +82,8 @@ struct Tableau {
 }
 
 impl Tableau {
-    /// Returns the tableau of the basis that contains only the last plane; `slopes` has those of each plane.
+    /// Returns the tableau of the basis that contains only the last plane; `slopes` has the slopes of each
+    /// plane.
     fn new(starts: &[f64], slopes: &[f64], dimensions: usize) -> Self {
         let count = starts.len();
         let width = count + 2 * dimensions + 1;

@@ -93,8 +93,8 @@ impl Cache {
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
     }
 
-    /// Returns the known speeds of a job by GPU type: those of its model in its precision, in replicas of its
-    /// size.
+    /// Returns the known speeds of a job by GPU type: the speeds of its model in its precision, on replicas
+    /// of its size.
     pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, MeasuredSpeed)> {
         let places = self.models.get(&job.model).into_iter().flatten();
         places

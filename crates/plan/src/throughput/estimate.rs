@@ -1,6 +1,6 @@
 //! Estimates of unmeasured speeds: a model's speed on another GPU type, and the ratio between the two types.
 //!
-//! The ratio is that of other models that ran on both types, combined with a prior from the table of GPUs
+//! The ratio comes from other models that ran on both types, combined with a prior from the table of GPUs
 //! with the weight of [`PRIOR_MODELS`] models. The parameters were chosen on held-out cells of published
 //! tables; see the test `cold_start`.
 
@@ -49,7 +49,7 @@ struct SpeedRow {
 struct KnownSpeed<'a> {
     from: &'a GpuType,
     speed: Speed,
-    /// Natural logarithm of the ratio between the unknown rate and this one.
+    /// Natural logarithm of the ratio of the unknown rate to the known one.
     ratio: f64,
     variance: f64,
     models: usize,
@@ -72,7 +72,7 @@ impl SpeedTables {
         let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
-        // Speeds of replicas with several GPUs do not give those of single GPUs.
+        // Speeds of replicas with several GPUs say nothing about the speeds of single GPUs.
         for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
             measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
         }

@@ -35,7 +35,7 @@ pub struct SourcedSpeed {
     pub source: SpeedOrigin,
     /// Number of samples that fit into the GPU's memory.
     pub max_batch: Option<u64>,
-    /// The number of GPUs per replica; the speed and the maximum batch are those of a replica.
+    /// The number of GPUs per replica; the speed and the maximum batch refer to a replica.
     pub gpus: u32,
     /// Whether the job's file lists the type, possibly under another name.
     pub is_listed: bool,
@@ -50,7 +50,7 @@ pub enum SpeedOrigin {
     JobFile,
     /// The job file lists the speed for the same GPU model under another name.
     OtherName(GpuType),
-    /// The cache of measured speeds contains it.
+    /// The cache of measured speeds contains the speed.
     Measured(MeasuredSpeed),
     /// The speed was not measured, but estimated from other speeds.
     Estimated(SpeedEstimate),
@@ -62,7 +62,7 @@ const NOTABLE: f64 = 0.1;
 /// Why the planner cannot use a GPU type for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnusableType {
-    /// The job's `gpu_types` exclude it.
+    /// The job's `gpu_types` exclude the type.
     NotAllowed,
     /// The job's speed on the type is unknown.
     NoThroughput,

@@ -67,8 +67,8 @@ const FIRST_ERROR: f64 = 0.1;
 /// Distance from the average in standard deviations beyond which a sample is set aside.
 const FAR: f64 = 4.0;
 
-/// Bounds of that distance as natural logarithms: deviations below the first are always accepted, and those
-/// above the second never.
+/// Bounds of the distance [`FAR`] as natural logarithms: samples nearer than the first bound are always
+/// accepted, and samples farther than the second never.
 const DISTANCE: (f64, f64) = (0.2, 1.0);
 
 /// Maximum distance as a natural logarithm from the expectation of other batch sizes: a factor of 2.
@@ -155,7 +155,7 @@ impl SpeedRecord {
         [self.observations].into_iter().chain(lengths).chain(numbers).collect()
     }
 
-    /// Returns whether its numbers can result from samples.
+    /// Returns whether the record's numbers can result from samples.
     pub(super) fn is_possible(&self) -> bool {
         let point = |p: &BatchPoint| {
             let variance = p.variance.is_finite() && p.variance >= 0.0;

@@ -185,8 +185,8 @@ impl LeastSearch<'_> {
     fn ending_in(&self, end: usize, guess: f64, enough: f64) -> (f64, Least) {
         let before = self.intervals.edges[end].max(self.job.at) - self.job.at;
         let endless = end + 1 == self.intervals.edges.len();
-        // In the unbounded interval, a worth above the cost of a step would prove nothing. In the others, all
-        // run at full speed beyond the most expensive vertex.
+        // In the unbounded last interval, a worth above the cost of a step would prove nothing. In any other
+        // interval, the job runs at full speed for all worths beyond the most expensive vertex.
         let most =
             if endless { self.dearest(end) * (1.0 - 4.0 * f64::EPSILON) } else { self.beyond_all(end) };
         let mut low = WorthPoint { worth: 0.0, value: 0.0, slope: self.job.steps };

@@ -11,8 +11,8 @@
 //! improved by subgradients. They are the certificate, from which the bound can be recomputed
 //! ([`bound_of_prices`]).
 //!
-//! The speeds `s(n)` are those of batches balanced by speed. Equal batches are slower wherever balanced ones
-//! are legal.
+//! The speeds `s(n)` assume batches that are balanced by speed. Equal batches are slower wherever balanced
+//! ones are legal.
 
 mod climb;
 mod least;

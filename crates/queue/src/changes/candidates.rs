@@ -71,7 +71,7 @@ impl ChangeContext<'_> {
         tried.into_iter().map(|limit| ends_after(limit, None)).collect()
     }
 
-    /// Returns partitions in addition to those of the request, with a shorter limit if they require one.
+    /// Returns partitions beyond those that the request names, with a shorter limit if they require one.
     fn partitions(&self, limits: &[ChangeSet]) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
         let now = room::partitions(snapshot, request);
@@ -163,7 +163,7 @@ impl ChangeContext<'_> {
         known.peek().is_none() || known.any(|partition| takes(partition, self.snapshot, &changed))
     }
 
-    /// Returns other GPU types with at least as much memory, in another partition if those of the request
+    /// Returns other GPU types with at least as much memory, in another partition if the request's partitions
     /// have none.
     fn gpu_types(&self) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);

@@ -95,8 +95,8 @@ impl PastRuns {
 }
 
 impl PastRun {
-    /// Returns the ratio of its GPUs to those of a request; `None` if its time does not apply to that
-    /// request.
+    /// Returns the ratio of the run's GPUs to the GPUs of a request; `None` if the run's time does not apply
+    /// to the request.
     fn share_of(&self, request: &Request) -> Option<f64> {
         let gpus = &request.asks.gpus;
         let wanted: u32 = gpus.iter().map(|ask| ask.count).sum::<u32>().saturating_mul(request.asks.nodes);

@@ -23,11 +23,11 @@ pub struct SeenJob {
     /// its whole wait was not observed, as for jobs running at the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<WaitStart>,
-    /// Whether any look has shown it eligible to start.
+    /// Whether any look has shown the job eligible to start.
     pub eligible: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub player: Option<PlayerEstimate>,
-    /// The last look that showed it pending.
+    /// The last look that showed the job pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -96,7 +96,7 @@ struct SiteExample {
 
 impl SiteModel {
     /// Trains on the data of looks; `None` if too few starts were observed. `settled` are jobs that have left
-    /// the queue; `score` is that of an earlier model, which saves most of the work if it is recent.
+    /// the queue; `score` is the score of an earlier model, which saves most of the work if it is recent.
     pub fn learn(log: &SiteLog, settled: &[SeenJob], score: Option<PastScore>, seed: u64) -> Option<Self> {
         let now = log.looked_at?;
         let examples = examples(log, settled);
@@ -201,7 +201,7 @@ fn in_order(a: &SiteExample, b: &SiteExample) -> Ordering {
 /// then at random. This keeps days of looks at a busy site, whereas the most recent jobs alone would cover
 /// only hours.
 fn thin(examples: &mut Vec<SiteExample>) {
-    // Their numbers are hashes, so this order is random but the same at the next look.
+    // The ids are hashes, so this order is random but the same at the next look.
     examples.sort_by_key(|example| example.wait.id);
     let mut counts: BTreeMap<[u64; 7], usize> = BTreeMap::new();
     let count_alike = |example: &SiteExample| {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 /// One limit, as in the accounting database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Its holder: `q:QOS`, `a:ACCOUNT` or `u:ACCOUNT:USER`.
+    /// The holder of the limit: `q:QOS`, `a:ACCOUNT` or `u:ACCOUNT:USER`.
     pub holder: String,
     /// Slurm's name: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
     /// `MaxTRESMins`, `MaxWall`, `MinTRES`; for a QOS also `MaxTRESPerUser`, `MaxTRESPerAccount`,

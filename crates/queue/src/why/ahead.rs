@@ -140,7 +140,7 @@ impl Ahead {
 }
 
 impl QueueJob {
-    /// Returns its requested GPUs, for all its pending tasks.
+    /// Returns the GPUs that the job requests for all its pending tasks.
     pub fn gpus(&self) -> u64 {
         all_gpus(&self.asks).saturating_mul(u64::from(self.tasks.max(1)))
     }

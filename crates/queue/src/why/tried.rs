@@ -148,8 +148,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns other jobs of the user whose end could help: running ones and those before it, the largest
-    /// first.
+    /// Returns other jobs of the user whose end could help: running jobs and the jobs before this one, the
+    /// largest first.
     pub(super) fn others(&self) -> Vec<QueueJob> {
         if self.explanation.kind != StateKind::Waits || !self.pending.job.ours {
             return Vec::new();

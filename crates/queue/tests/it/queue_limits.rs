@@ -93,7 +93,7 @@ fn a_limit_per_user_of_a_qos_counts_own_jobs_of_all_accounts() {
     let cap = |holder: &str| limit(holder, "MaxTRESPerUser", GPUS, 4.0);
     let jobs = [running("1", ("me", "chem"), 4, 3.0), running("2", ("you", "bio"), 4, 9.0)];
     assert_eq!(start(&snapshot(&[cap("q:normal")], &jobs), "bio", 1, 1.0), 3.0);
-    // The limit of the partition's QOS overrides it.
+    // A limit of the partition's QOS overrides the limit of the job's QOS.
     let both = [cap("q:normal"), limit("q:of_p", "MaxTRESPerUser", GPUS, 8.0)];
     assert_eq!(start(&snapshot(&both, &jobs), "bio", 1, 1.0), 0.0);
 }

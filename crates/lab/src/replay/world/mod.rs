@@ -65,7 +65,7 @@ struct Changes {
 /// Why a job loses its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReleaseReason {
-    /// The policy decided it.
+    /// The policy decided this.
     Told,
     /// The job or its node failed.
     Broken,

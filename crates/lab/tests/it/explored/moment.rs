@@ -89,7 +89,7 @@ impl Moment {
                 number == last || self.has(job, &past.attempt)
             });
             for past in past.iter_mut().filter(|past| !self.has(job, &past.attempt)) {
-                // Its name may be used for another run.
+                // The name of the run may be used again.
                 past.attempt.run.clear();
             }
             self.state.jobs[place].past = past;

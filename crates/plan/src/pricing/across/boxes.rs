@@ -97,7 +97,7 @@ impl Across<'_> {
         let mut parts = std::mem::take(&mut self.search.parts);
         parts.push(range.step);
         let (mut best, mut left) = (None::<Relaxed>, (f64::INFINITY, 0.0_f64));
-        // As soon as one part may contain such a bundle, the box stays, regardless of the others.
+        // As soon as one part may contain such a bundle, the box stays, regardless of the other parts.
         let (mut looks, mut stays) = (0, false);
         while let Some(step) = parts.pop() {
             let part = BoxRange { step, ..*range };
