@@ -95,7 +95,7 @@ pub trait Placer {
     /// assignments unless the search was stopped.
     ///
     /// # Errors
-    /// If the placer does not support this problem, with advice.
+    /// If the placer does not support this problem; the error gives advice.
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError>;
 
     /// Returns data that shortens the next search, like [`Policy::memory`]; `None` for most placers.

@@ -17,11 +17,11 @@ use hsched_model::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobModel {
     pub name: JobName,
-    /// |Π|.
+    /// |Π|, the number of samples per epoch.
     pub samples_per_epoch: u64,
     /// T, the number of epochs still to train.
     pub epochs: u64,
-    /// B.
+    /// B, the samples per global batch.
     pub global_batch: u64,
     pub batch_quantum: u64,
     /// D, in bytes.

@@ -12,7 +12,7 @@ use hsched_model::number::to_f64;
 pub(super) struct Steps {
     /// Bends by time.
     bends: Vec<Bend>,
-    /// B.
+    /// B, the global batch in samples.
     batch: f64,
 }
 

@@ -36,8 +36,8 @@ fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
     ended.chain(running).collect()
 }
 
-/// Uses the waits for the same number of GPUs of the type, else for any number of GPUs of the type, else all
-/// waits.
+/// Estimates a start from the waits for the same number of GPUs of the type; if there are too few, for any
+/// number of GPUs of the type, and otherwise from all waits.
 fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
     let gpu_type = |asks: &Asks| asks.gpus.first().map(|ask| ask.gpu_type.clone());
     let is_of_type = |wait: &&Wait| gpu_type(wait.asks) == gpu_type(&request.asks);

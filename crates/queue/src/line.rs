@@ -28,7 +28,7 @@ impl LineKey {
 /// The fair-share account of a running job's usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Use {
-    /// Index of its user's branch; `None` if unknown.
+    /// Index of the branch of the job's user; `None` if unknown.
     pub branch: Option<usize>,
     /// Billing units per second of each of its tasks.
     pub rate: f64,

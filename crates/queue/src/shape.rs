@@ -23,7 +23,7 @@ pub(super) struct Shape {
     pub whole: bool,
     /// Indices of node sets; a job of this shape may use one of them.
     pub places: Vec<usize>,
-    /// Index of its reservation.
+    /// Index of the jobs' reservation.
     pub reservation: Option<usize>,
 }
 

@@ -68,9 +68,9 @@ const LEAST_LEFT: f64 = 1e-9;
 pub(super) struct HadarJob {
     /// Index in the problem.
     pub number: usize,
-    /// W.
+    /// W, the number of requested GPUs.
     pub gpus: u32,
-    /// a.
+    /// a, the arrival in seconds.
     pub arrival: f64,
     /// E N, the total number of steps, and R, the remaining ones.
     pub steps: f64,

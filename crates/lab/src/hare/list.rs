@@ -1,4 +1,4 @@
-//! Assigns a GPU and a time to each task, in order: the place where it starts or ends first.
+//! Assigns a GPU and a time to each task, in order: the place where the task starts or ends first.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Future events by time: ends and failures of running jobs, and of nodes.
+//! Future events by time: ends, epochs and failures of running jobs, and failures and returns of nodes.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

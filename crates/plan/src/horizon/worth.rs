@@ -25,7 +25,7 @@ pub(super) struct Worths {
 /// A job older than this multiple of its time alone on the cluster gains worth.
 const PATIENCE: f64 = 10.0;
 
-/// Minimum time alone that is assumed for this, in seconds.
+/// Minimum time alone that this comparison assumes, in seconds.
 const SHORTEST: f64 = 600.0;
 
 impl Worths {

@@ -227,7 +227,8 @@ pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]
 
 /// Returns the job file's speed scaled to a measurement of a single batch size.
 ///
-/// The line through the origin and that point has no constant part of a step, which the job file contains.
+/// Returns the stated speed, scaled to a measurement at a single batch size. A line through the origin and
+/// the measured point would lack the constant part of a step, which the job file states.
 fn through_the_one_batch(said: Speed, measured: &MeasuredSpeed) -> Option<Speed> {
     let batch = batch_size(measured.batch.filter(|_| measured.batches == 1)?);
     said.scaled(said.rate_at(batch) / measured.speed.rate_at(batch))

@@ -40,9 +40,9 @@ pub struct Reason {
     pub lifted_by: LiftedBy,
     /// The meaning of the reason, as a sentence.
     pub meaning: Cow<'static, str>,
-    /// What its user can do, as a sentence; empty if there is nothing.
+    /// What the job's user can do, as a sentence; empty if there is nothing.
     pub way_out: Cow<'static, str>,
-    /// The limit, if the reason is one of an account, a user or a QOS.
+    /// The limit, if the reason is a limit of an account, a user or a QOS.
     pub limit: Option<LimitReason>,
 }
 

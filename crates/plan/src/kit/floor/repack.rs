@@ -63,9 +63,9 @@ impl Floor {
         }
     }
 
-    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if that is worth
-    /// its own move. The savings need not be computed again, because jobs that `repack` moves end up on one
-    /// node.
+    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if the saving
+    /// pays for a move of the job or the job moves anyway. The savings need not be computed again, because
+    /// jobs that `repack` moves end up on one node.
     fn add_savings(
         &mut self,
         problem: &Problem,

@@ -44,8 +44,8 @@ const VAIN: usize = 400;
 const VAIN_OF_REPLICAS: usize = 1;
 const LEAST_GAIN: f64 = 1e-6;
 
-/// With such replicas, one of the two jobs is among the 1/`FAR_PART` of all jobs that pay most beyond their
-/// best choice. These jobs are determined again after `FAR_EVERY` exchanges.
+/// If there are such replicas, one of the two jobs is among the 1/`FAR_PART` of all jobs that pay most beyond
+/// their best choice. These jobs are determined again after `FAR_EVERY` exchanges.
 const FAR_PART: usize = 30;
 const FAR_EVERY: usize = 100;
 
@@ -178,7 +178,7 @@ impl<'a> OnNodes<'a, '_> {
         values.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Returns whether there are GPUs for a bundle on any nodes.
+    /// Returns whether enough GPUs for a bundle are free, regardless of their nodes.
     fn fits(&self, job: usize, place: u32) -> bool {
         let replicas = self.kinds.catalogue.counts(self.list(job).bundles[place as usize]);
         let model = self.pricers[job].job;
