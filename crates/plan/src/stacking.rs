@@ -1,8 +1,7 @@
 //! Exact placement of blocks of GPUs of one type on nodes: whether they fit, and where.
 //!
 //! If each size divides the next larger one, placing the largest blocks first succeeds whenever possible,
-//! because a node's free GPUs in blocks of the smallest size lose nothing to a larger block. Otherwise a
-//! search is needed.
+//! because a larger block takes exactly the room of several smaller ones. Otherwise a search is needed.
 
 use std::collections::BTreeSet;
 

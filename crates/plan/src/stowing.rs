@@ -1,5 +1,5 @@
-//! Exact check whether jobs can all have their minimum number of replicas at the same time: the types of
-//! each, and the nodes.
+//! Exact check whether jobs can all have their minimum number of replicas at the same time: a search over
+//! their types, which also checks the nodes.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -64,7 +64,7 @@ struct Packing<'a> {
 /// Returns the slots of pieces that must fit together; `Ok(None)` if they cannot.
 ///
 /// # Errors
-/// If the search takes too many steps.
+/// If the search takes too many steps, or finds nothing but has skipped options that may be possible.
 pub(super) fn fit(problem: &Problem, pieces: &[FitPiece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
     let mut packing = Packing {
         problem,
@@ -150,7 +150,8 @@ impl Packing<'_> {
         false
     }
 
-    /// Places all replicas that need single nodes, type by type, then the rest.
+    /// Places all replicas that need single nodes, then the rest: type by type, or one by one if it matters
+    /// which of several nodes with equal room they use.
     fn put_blocks(&mut self, order: &[usize]) -> bool {
         let is_block = |&&at: &&usize| self.class(at) == 1;
         let block_count = order.iter().take_while(is_block).count();

@@ -17,7 +17,7 @@ use super::slurm::{Life, Slurm};
 /// The outcome of a turn.
 pub struct Went {
     pub what: String,
-    /// Number of faults in it.
+    /// Number of faults in the turn.
     pub faults: u8,
     pub state: State,
     pub slurm: Slurm,
@@ -186,7 +186,7 @@ struct Disk<'a> {
 }
 
 impl Disk<'_> {
-    /// Writes; or dies before the write or, if more writes follow, after it.
+    /// Writes a change, or dies before the write or, if more requests follow, after it.
     fn write(&mut self, change: impl FnOnce(&mut State, &Rules)) -> Result<(), Crash> {
         let (choice, more) = {
             let mut way = self.way.borrow_mut();
