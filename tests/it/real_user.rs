@@ -16,7 +16,7 @@ pub struct TestUser<'a> {
     cluster: &'a Cluster,
     /// The current directory of all programs, and the jobs' work directory.
     pub folder: PathBuf,
-    /// The partition of its jobs; the cluster's default if empty.
+    /// The partition of the user's jobs; the cluster's default if empty.
     partition: &'static str,
 }
 

@@ -11,7 +11,8 @@ use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
 impl PlanExecutor<'_> {
-    /// Returns a submission that can be changed while it is pending and beside which others may be queued.
+    /// Returns the submission for a placement: it can be changed while it is pending, and the job may have
+    /// other pending submissions at the same time.
     pub(super) fn queued_submission(
         &self,
         intent: PlannedSubmission,
@@ -93,7 +94,8 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns the queue choice of a submission for some GPUs and a run time: that of its request, else that
-    /// of the first submission, else the first queue choice whose limit suits the job.
+    /// of the first submission that has one, else the first queue choice whose limit suits the job, else the
+    /// first one.
     fn queue_choice(
         &self,
         tracked: &JobState,

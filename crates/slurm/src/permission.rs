@@ -16,7 +16,7 @@ pub struct Associations(Vec<Association>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Association {
     account: String,
-    /// The only partition that it applies to, if any.
+    /// The only partition that the association applies to, if any.
     partition: Option<String>,
     /// The allowed QOS; empty if any may be used.
     qos: BTreeSet<String>,

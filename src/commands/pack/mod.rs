@@ -96,7 +96,7 @@ pub(super) struct PackRequest<'a> {
     pub run: &'a str,
     /// Options for sbatch.
     pub sbatch: &'a [String],
-    /// The flags for its hsched run.
+    /// The flags for `hsched run` in the allocation.
     pub planning: &'a PlanningArgs,
     pub dry_run: bool,
     pub format: Format,
@@ -348,7 +348,8 @@ impl PackSubmission<'_> {
         Ok(())
     }
 
-    /// Submits the first Slurm jobs; returns them with their scripts. If Slurm refuses a later one, the leader of the pool tries again.
+    /// Submits the first Slurm jobs, and returns them with their scripts. If Slurm refuses a later one, the
+    /// leader of the pool tries again.
     fn submit(&self, wanted: usize) -> Result<Vec<(JobId, PathBuf)>, Failure> {
         let mut allocations = Vec::new();
         for seat in (1..).take(wanted) {

@@ -156,7 +156,7 @@ impl SweepKeys {
         self
     }
 
-    /// Returns how many jobs it makes from one.
+    /// Returns how many jobs the sweep makes from one.
     fn count(&self) -> usize {
         let all = self.axes.iter().map(|axis| match &axis.values {
             Values::List(values) => values.len(),

@@ -97,8 +97,8 @@ impl ComponentSettings {
         Ok(())
     }
 
-    /// Applies an environment variable. For an option without a value, `yes`, a number or an empty text sets
-    /// it.
+    /// Applies an environment variable. An option without a value is set by `yes`, a number other than 0, or
+    /// an empty text; other texts unset it.
     ///
     /// # Errors
     /// Slurm's message about its value.
