@@ -84,7 +84,7 @@ impl StackSearch<'_> {
         true
     }
 
-    /// Tries all placements of the blocks from index `place`.
+    /// Tries all placements of the blocks from index `place` on; returns whether one was found.
     fn put(&mut self, place: usize) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {

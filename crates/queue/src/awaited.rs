@@ -77,8 +77,8 @@ impl AwaitedJobs {
 }
 
 impl Snapshot {
-    /// Returns how long a running job may run in total: up to its limit, plus Slurm's allowance. A job beyond
-    /// that is assumed to overrun its limit by the same amount again.
+    /// Returns how long a running job may run in total: up to its limit, and after that up to Slurm's
+    /// allowance. A job beyond the allowance is assumed to overrun it by the same time again.
     pub(super) fn longest_run(&self, job: &QueueJob, since: f64) -> f64 {
         let limit = self.limit_of(job);
         let now = self.taken_at.0;

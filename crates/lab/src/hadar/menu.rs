@@ -131,7 +131,7 @@ impl Menu {
         &self.parts[self.details[choice as usize].parts.clone()]
     }
 
-    /// Adds the choices of a state; none if too few GPUs are free.
+    /// Adds the choices of a state and returns their range, which is empty if too few GPUs are free.
     ///
     /// If the batch is divided equally, only the slowest GPU determines the finish. So for every speed, the
     /// cheapest allocations on one node, on few nodes and on any nodes are candidates.

@@ -206,7 +206,7 @@ impl Hlas {
         taken
     }
 
-    /// Assigns idle groups to the first jobs, one after the other.
+    /// Assigns idle groups to the first jobs, one after the other; returns the changes.
     fn serve(
         &mut self,
         problem: &Problem,

@@ -56,8 +56,8 @@ fn grouped(tasks: &Tasks, number: usize) -> Groups {
     hand_out(tasks, parts)
 }
 
-/// Assigns to each group as many GPUs of each type as it needs, in the order of GPUs; groups with the most
-/// GPUs of the first types come first.
+/// Returns the groups with their GPUs, which are assigned in the order of GPUs; groups with the most GPUs of
+/// the first types come first.
 fn hand_out(tasks: &Tasks, mut parts: Vec<GroupGpus>) -> Groups {
     parts.sort_by(|a, b| b.cmp(a));
     let mut of_type: Vec<_> = (0..tasks.counts.len())

@@ -100,7 +100,7 @@ impl SimulatedWorld {
         &self.submissions
     }
 
-    /// Adds a submission of a run to the queue.
+    /// Adds a submission of a run to the queue; returns its id.
     pub(super) fn enqueue(&mut self, run: &Run, intent: &PlannedSubmission) -> JobId {
         let request = self.request(run, intent);
         let spec = run.jobs[intent.job].clone();

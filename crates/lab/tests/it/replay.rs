@@ -37,7 +37,7 @@ fn no_restart() -> Options {
     Options { restart_cost: Some(Seconds(0.0)), ..Options::default() }
 }
 
-/// Replays a trace and collects the events.
+/// Replays a trace; returns the record and the events.
 fn play(
     trace: &Trace,
     options: &Options,

@@ -151,7 +151,7 @@ impl Packing<'_> {
     }
 
     /// Places all replicas that need single nodes, then the rest: type by type, or one by one if it matters
-    /// which of several nodes with equal room they use.
+    /// which of several nodes with equal room they use. Returns whether it finds a way.
     fn put_blocks(&mut self, order: &[usize]) -> bool {
         let is_block = |&&at: &&usize| self.class(at) == 1;
         let block_count = order.iter().take_while(is_block).count();
@@ -226,7 +226,7 @@ impl Packing<'_> {
     }
 
     /// Tries all placements of these blocks one by one, with at most one block of a ring on a node with links
-    /// slower than the ring requires, and then the rest.
+    /// slower than the ring requires, and then the rest. Returns whether it finds one.
     fn put_one_by_one(&mut self, blocks: &[WholeReplica], least: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
@@ -261,8 +261,8 @@ impl Packing<'_> {
         false
     }
 
-    /// Tries all ways to take GPUs from nodes starting at `node` that slow nodes allow, largest numbers
-    /// first.
+    /// Tries all ways that slow nodes allow to take GPUs from the nodes from `node` on, largest numbers
+    /// first, and then the rest. Returns whether it finds one.
     fn put_across(&mut self, at: usize, least: f64, need: &[u32], node: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {

@@ -162,7 +162,8 @@ impl<'a> Primal<'a> {
         self.value = potential(problem, &dual.weights, &self.rings);
     }
 
-    /// Places two jobs again: the first at perturbed market prices, the second with the remaining GPUs.
+    /// Places two jobs again: the first at perturbed market prices, the second with the remaining GPUs. Keeps
+    /// the result if the plan becomes better, and returns whether it does.
     fn renew(
         &mut self,
         problem: &Problem,

@@ -169,7 +169,7 @@ impl ReplanContext<'_> {
         Some(self.epochs(job) * draft.epoch(job)?)
     }
 
-    /// Returns whether a draft leaves a running job on its GPUs, or on equally good ones.
+    /// Returns whether a draft gives a running job the same numbers of GPUs by type, at about the same speed.
     fn is_same(&self, resident: &Resident<'_>, draft: &PlanDraft) -> bool {
         let (Some(placement), Some(epoch)) = (draft.placement(self, resident.job), draft.epoch(resident.job))
         else {

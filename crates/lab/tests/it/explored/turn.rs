@@ -55,7 +55,8 @@ struct Way {
 }
 
 impl Way {
-    /// Chooses one of several alternatives; the first is the normal one, all others are faults.
+    /// Chooses one of several alternatives and returns its index; the first is the normal one, all others are
+    /// faults.
     fn choose(&mut self, ways: &[&'static str]) -> usize {
         let count = if self.faults > 0 { ways.len() } else { 1 };
         if self.next == self.choices.len() {
