@@ -145,8 +145,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns whether a partition accepts the job with a remedy, and the remedy affects the subject of its
-    /// reason.
+    /// Returns whether a partition accepts the job with a remedy, and the remedy changes what the job's
+    /// reason refers to.
     fn is_let_in(&self, advice: &Advice) -> bool {
         let (Remedy::InPlace(set) | Remedy::NewJob(set)) = &advice.remedy else { return true };
         let request = &advice.request;
