@@ -69,7 +69,7 @@ pub(super) struct ScriptReport<'a> {
     /// Why Slurm refuses the script.
     pub refused: Option<String>,
     pub past: PastRuns,
-    /// `None` if it is refused, or its number of nodes or GPUs is unknown.
+    /// `None` if the script is refused, or its number of nodes or GPUs is unknown.
     pub outlook: Option<ScriptOutlook>,
     pub notes: Vec<String>,
 }

@@ -260,7 +260,7 @@ pub static KEYS: [Key; 27] = [
         name: "notify",
         form: "shell line",
         help: "Command that hsched watch and hsched run call when jobs complete, fail, or cannot start without your help; it gets one line per job on standard input, and is killed after 30 s",
-        // It runs on the login node without confirmation.
+        // The command runs on the login node without confirmation.
         set_by: SetBy::NoProject,
         set: |settings, given| {
             let text = one_line(given.text()?)?;

@@ -237,7 +237,7 @@ impl<'a> TestUser<'a> {
             let text: String = self.runs().iter().map(report).collect();
             text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect::<Vec<_>>()
         };
-        // This is far more ranks than any test has.
+        // The limit is far above the number of ranks of any test.
         (0..100).map(rank).take_while(|lines| !lines.is_empty()).collect()
     }
 

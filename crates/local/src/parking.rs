@@ -32,7 +32,7 @@ enum ParkingHold {
     /// The training was asked to move its data to the host.
     Moving,
     Moved,
-    /// The training was asked to end within some time.
+    /// The training was asked to end by a given time.
     Ending {
         until: Time,
     },

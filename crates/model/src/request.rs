@@ -17,7 +17,7 @@ pub struct Request {
     /// Unique among the job's requests.
     pub id: RequestId,
     pub asks: Asks,
-    /// One or several partitions, separated by commas, in any of which it may start; `None` means the
+    /// One or several partitions, separated by commas; the job may start in any of them. `None` means the
     /// cluster's default.
     pub partition: Option<String>,
     pub account: Option<String>,

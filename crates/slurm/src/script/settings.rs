@@ -209,7 +209,7 @@ impl ComponentSettings {
         self.values.keys().any(|name| self.is_unknown(name) && !UNASKED.contains(name))
     }
 
-    /// Returns the last of `--exclusive` and `--oversubscribe`; only the former makes nodes exclusive.
+    /// Returns the last of `--exclusive` and `--oversubscribe`; only `--exclusive` makes nodes exclusive.
     pub(super) fn exclusive(&self) -> Exclusive {
         if self.is_set("exclusive") { self.shared } else { Exclusive::No }
     }
