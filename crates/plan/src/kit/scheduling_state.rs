@@ -37,7 +37,7 @@ pub struct Seat {
     pub arrival: u64,
     /// Factor by which the job's present type is preferred.
     pub stick: f64,
-    /// `None` if the job has more than one submission.
+    /// The job's remaining epochs; `None` if the job has more than one submission.
     left: Option<EpochsLeft>,
 }
 

@@ -84,7 +84,7 @@ struct OpenInterval {
     low: usize,
     /// At the upper limit.
     high: usize,
-    /// At the last worth that was looked at.
+    /// At the last worth that was examined.
     here: usize,
 }
 
