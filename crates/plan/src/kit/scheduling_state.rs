@@ -74,7 +74,7 @@ impl Rates {
         self.asks * self.sizes.get(gpu_type).copied().unwrap_or(1)
     }
 
-    /// Returns the smallest number of GPUs over all types.
+    /// Returns the smallest number of GPUs over all usable types.
     pub fn least_gpus(&self) -> u32 {
         let usable = (0..self.speeds.len()).filter(|&ty| self.speeds[ty] > 0.0);
         usable.map(|ty| self.gpus(ty)).min().unwrap_or(self.asks)
