@@ -26,7 +26,7 @@ pub(super) struct PriceOutlook {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(super) struct Crowd {
     pub jobs: usize,
-    /// The sum of their arrivals, in seconds.
+    /// The sum of the jobs' arrival times, in seconds.
     pub arrivals: f64,
 }
 

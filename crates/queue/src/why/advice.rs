@@ -218,7 +218,7 @@ impl Adviser<'_> {
         QueuePosition { priority: estimate.priority, ..position }
     }
 
-    /// Returns the remedies for its reason, and those that end other jobs.
+    /// Returns the remedies for the job's reason, and those that end other jobs.
     fn remedies(&self, as_is: Option<&Start>) -> Vec<Advice> {
         let request = self.pending.request(RequestId(0));
         let mut tried: Vec<(Remedy, Request)> = Vec::new();
