@@ -43,7 +43,8 @@ pub(super) struct SpeedTables {
 struct SpeedRow {
     /// By GPU model: the natural logarithm of the rate, and whether the rate is from the cache.
     ///
-    /// A rate from the cache is for the largest measured batch of the row, any other for the batch of its job.
+    /// A rate from the cache is for the largest measured batch of the row, any other rate for the batch of
+    /// its job.
     rates: BTreeMap<String, (f64, bool)>,
 }
 

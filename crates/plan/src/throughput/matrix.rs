@@ -225,8 +225,8 @@ pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]
     sizes.of(gpu_type).or_else(other)
 }
 
-/// Returns the job file's speed, scaled to a measurement at a single batch size; `None` if several batch sizes
-/// were measured.
+/// Returns the job file's speed, scaled to a measurement at a single batch size; `None` if several batch
+/// sizes were measured.
 ///
 /// A line through the origin and the measured point would lack the constant part of a step, which the job
 /// file states.
