@@ -70,3 +70,18 @@ pub(super) fn deadline_text(deadline: Deadline) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::looks_like_date;
+
+    #[test]
+    fn a_year_or_two_hyphens_make_a_date_and_days_before_a_time_do_not() {
+        for date in ["2030-02-28T10:00:00", "2030-02-28", "2030-02", "28-02-2030", "2-3-30"] {
+            assert!(looks_like_date(date), "{date}");
+        }
+        for other in ["1-12:00:00", "12-00:00:00", "12:00:00", "90s", "soon", "", "-1h"] {
+            assert!(!looks_like_date(other), "{other}");
+        }
+    }
+}
