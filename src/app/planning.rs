@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::app::after::{self, behind};
-use crate::app::asking;
 use crate::app::context::Context;
 use crate::app::file_kind;
 use crate::app::goals;
@@ -18,6 +17,7 @@ use crate::app::replicas;
 use crate::app::slow_nodes;
 use crate::app::speeds::{self, SpeedArgs};
 use crate::app::start_estimates;
+use crate::app::state;
 use crate::app::type_names;
 use crate::settings::CommandLineSetting;
 use hsched_engine::clock::Clock;
@@ -263,7 +263,7 @@ pub(crate) fn prepare(
     notes.extend(file_kind::note_examples(text, path, "submit"));
     type_names::note_misspelt(&cluster, &jobs, &mut notes);
     after::note_unknown(&jobs, &mut notes);
-    notes.extend(goals::remarks(&jobs, asking::time(&context.clock)));
+    notes.extend(goals::remarks(&jobs, state::now(context)));
     let live = args.source.is_live();
     let types = Problem::types_of(&cluster);
     let speeds = args.speeds.matrix(context, &jobs, &types)?;
@@ -282,7 +282,7 @@ pub(crate) fn prepare(
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
         // A plan starts now.
         if let Some(Deadline::At(at)) = job.deadline {
-            model.aims.deadline = Some(problem.now.after(at.since(asking::time(&context.clock))));
+            model.aims.deadline = Some(problem.now.after(at.since(state::now(context))));
         }
     }
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {

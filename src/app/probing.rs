@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::sbatch_options::refuse_options;
 use crate::app::session::QueueSession;
+use crate::app::slurm::sbatch_options::refuse_options;
 use crate::app::slurm::{self, QueueWorld};
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::MissingSpeed;

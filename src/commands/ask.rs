@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::app::adding::{Adding, Addition};
 use crate::app::context::Context;
-use crate::app::permissions::refuse_accounts;
 use crate::app::queue_args::QueueArgs;
-use crate::app::sbatch_options::refuse_options;
+use crate::app::slurm::permissions::refuse_accounts;
+use crate::app::slurm::sbatch_options::refuse_options;
 use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, state};

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::asking::{SLOW, SlurmQuery, ask, time};
 use crate::app::context::Context;
-use crate::app::permissions::user_name;
-use crate::app::{input, site_waits, state};
+use crate::app::slurm::cached_query::{SLOW, SlurmQuery, ask};
+use crate::app::slurm::permissions::user_name;
+use crate::app::slurm::printed_cluster;
+use crate::app::{site_waits, state};
 use crate::settings::Feature;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
@@ -110,7 +111,7 @@ fn seen(
     site.keep_earlier(&previous, &earlier, squeue.at);
     let sinfo = site.ask("sinfo", good_for, &sinfo::command());
     let (jobs_text, nodes_text) = (jobs_of(&squeue)?, printed(&sinfo)?);
-    let seen = input::printed_cluster(context, nodes_text)?;
+    let seen = printed_cluster(context, nodes_text)?;
     let rest = site.rest(config, &seen.cluster);
     let texts = Texts {
         squeue: jobs_text,
@@ -128,7 +129,7 @@ fn seen(
     let mut snapshot =
         snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     site.keep_growth(&mut snapshot);
-    let age = time(&context.clock).since(squeue.at);
+    let age = state::now(context).since(squeue.at);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
     Ok(Looked { snapshot, age })
@@ -176,7 +177,7 @@ impl CachedSlurm<'_> {
             shares = self.ask("sshare", HOUR, &queue::shares_command());
             let past = history::command(self.clock.now(), &with_gpus(cluster));
             history = self.ask("history", DAY, &past);
-            let age = time(self.clock).since(history.at);
+            let age = self.clock.time().since(history.at);
             if history.text.is_some() && age >= HOUR {
                 let ends = history::later_command(age, self.clock.now(), &with_gpus(cluster));
                 later = self.ask("history-later", HOUR, &ends);

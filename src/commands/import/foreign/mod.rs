@@ -26,7 +26,7 @@ struct ForeignFile<'a> {
 ///
 /// # Errors
 /// If the text is not YAML.
-pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Imported>, Failure> {
+pub(super) fn read(text: &str, name: &str, source: &str) -> Result<Option<Imported>, Failure> {
     let tree: Value = yaml_serde::from_str(text).map_err(|error| {
         Failure::new(Exit::BadInput, format!("{source} is not YAML: {error}")).id(ErrorId::YamlSyntax)
     })?;

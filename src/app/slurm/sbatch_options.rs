@@ -1,6 +1,9 @@
-//! Refused sbatch options: those that hsched decides itself, and those that would lose a job.
+//! The sbatch options of jobs: their effect on requests, and the refused ones, which hsched decides itself or
+//! which would lose a job.
 
-use hsched_model::ErrorId;
+use crate::app::context::Context;
+use hsched_model::{ErrorId, Job, SbatchOptions, Time};
+use hsched_slurm::sbatch_options;
 use hsched_ui::{Exit, Failure};
 
 /// A refused option: its name, its short form, and the reason or alternative.
@@ -59,6 +62,12 @@ const REFUSED: &[Refused] = &[
     ("--wait", Some('W'), "hsched does not wait for its jobs"),
     ("--wrap", None, "hsched writes the script"),
 ];
+
+/// Parses a job's sbatch options, after those of the setting `sbatch`.
+pub(crate) fn read(context: &Context, job: &Job, now: Time) -> SbatchOptions {
+    let words = [&context.settings.jobs.sbatch[..], &job.launch.sbatch].concat();
+    sbatch_options(&words, now)
+}
 
 /// Refuses sbatch options that hsched decides itself, or that would lose the job.
 ///
