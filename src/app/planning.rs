@@ -11,7 +11,7 @@ use crate::app::file_kind;
 use crate::app::goals;
 use crate::app::guesses;
 use crate::app::input::{self, ClusterWithNotes};
-use crate::app::offer::{CapacityChoice, OfferRequest, Offered, keep_partitions, offer};
+use crate::app::offer::{CapacityChoice, OfferRequest, OfferedGpus, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::replicas;
 use crate::app::slow_nodes;
@@ -23,7 +23,7 @@ use crate::settings::CommandLineSetting;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, ErrorId, Job, QueueChoice, Seconds};
-use hsched_plan::plan_file::{Capacity, PlanFile, PlanFileError, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, PlanFileError, SolvedProblem};
 use hsched_plan::{
     Bound, Budget, CheckedPlan, Decision, Eligibility, Parameters, Plan, PolicyError, Problem, Verdict,
 };
@@ -155,7 +155,7 @@ pub(crate) fn plan(
     notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
     notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
-    let solved = Solved {
+    let solved = SolvedProblem {
         problem: &problem,
         jobs: &jobs,
         cluster: &cluster,
@@ -275,7 +275,7 @@ pub(crate) fn prepare(
         jobs: &jobs,
         speeds: &speeds,
     };
-    let Offered { capacity, mut problem, is_in_use } = offer(&request, context, &mut notes)?;
+    let OfferedGpus { capacity, mut problem, is_in_use } = offer(&request, context, &mut notes)?;
     notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();

@@ -9,7 +9,7 @@ use crate::app::input;
 use crate::app::predictions::{self, PastPredictions};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
-use crate::app::slurm::queue_look::{self, Freshness, Looked};
+use crate::app::slurm::queue_look::{self, AgedSnapshot, Freshness};
 use crate::app::speeds::SpeedArgs;
 use crate::app::state;
 use hsched_model::formats;
@@ -109,7 +109,7 @@ pub(crate) struct ClusterQueue {
 
 impl ClusterQueue {
     /// Returns Slurm's queue as it was read.
-    pub(crate) fn live(context: &Context, looked: Looked) -> Self {
+    pub(crate) fn live(context: &Context, looked: AgedSnapshot) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
         Self {
             name,

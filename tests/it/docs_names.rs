@@ -138,7 +138,7 @@ fn pages_for_developers_name_files_and_types_that_exist() {
     let (mut files, mut types, mut wrong) = (0, 0, Vec::new());
     for page in developer_pages() {
         let text = prose(&fs::read_to_string(&page).expect("a page"));
-        let shown = page.strip_prefix(root()).map(Path::display).expect("below the root");
+        let shown = page.strip_prefix(root()).expect("below the root").display();
         for name in code(&text) {
             let (file, known) = (repository.has_file(name), repository.has_type(name));
             files += usize::from(file.is_some());

@@ -95,7 +95,7 @@ pub use self::pareto::{ParetoPlan, pareto};
 pub use self::per_group::PerGroup;
 pub use self::placement::{Placement, PlanFigures, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
-    Changed, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
+    Host, JobStartEstimates, Objective, Problem, ProblemChanges, ProblemError, RequestStartEstimate, Room,
     TypeLimit, WaitForecast, WorkerNode,
 };
 pub use self::progress::{Eligibility, HeldPlacement, HoldStage, Progress};

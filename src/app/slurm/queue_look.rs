@@ -19,7 +19,7 @@ use hsched_slurm::{CommandLine, System, sinfo};
 use hsched_ui::{Exit, Failure};
 
 /// The queue as it was read.
-pub(crate) struct Looked {
+pub(crate) struct AgedSnapshot {
     pub snapshot: Snapshot,
     /// Its age.
     pub age: Seconds,
@@ -61,7 +61,7 @@ impl Freshness {
 ///
 /// # Errors
 /// If Slurm never answered (exit 69), or not in a readable form.
-pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<Looked, Failure> {
+pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<AgedSnapshot, Failure> {
     let looked = seen(context, freshness.good_for(), printed)?;
     site_waits::keep(context, &looked.snapshot);
     Ok(looked)
@@ -72,7 +72,10 @@ pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<Looked, Fa
 ///
 /// # Errors
 /// If Slurm does not show its nodes either (exit 69).
-pub(crate) fn look_at_nodes_at_least(context: &Context, freshness: Freshness) -> Result<Looked, Failure> {
+pub(crate) fn look_at_nodes_at_least(
+    context: &Context,
+    freshness: Freshness,
+) -> Result<AgedSnapshot, Failure> {
     let mut why = None;
     let mut looked = seen(context, freshness.good_for(), |answer| {
         printed(answer).or_else(|failure| {
@@ -95,7 +98,7 @@ fn seen(
     context: &Context,
     good_for: Seconds,
     jobs_of: impl FnOnce(&CachedOutput) -> Result<&str, Failure>,
-) -> Result<Looked, Failure> {
+) -> Result<AgedSnapshot, Failure> {
     context.refuse_forbidden(Feature::Queue)?;
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
@@ -132,7 +135,7 @@ fn seen(
     let age = state::now(context).since(squeue.at);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
-    Ok(Looked { snapshot, age })
+    Ok(AgedSnapshot { snapshot, age })
 }
 
 /// Access to Slurm and to its cached answers.

@@ -7,7 +7,7 @@ use hsched_slurm::sbatch_options;
 use hsched_ui::{Exit, Failure};
 
 /// A refused option: its name, its short form, and the reason or alternative.
-type Refused = (&'static str, Option<char>, &'static str);
+type RefusedOption = (&'static str, Option<char>, &'static str);
 
 const GPUS: &str = "hsched chooses the GPUs; limit them with the job keys min_gpus, max_gpus and gpu_types";
 const CPUS: &str = "use the job key cpus_per_gpu";
@@ -16,7 +16,7 @@ const TASKS: &str = "hsched starts one task per GPU";
 const NODES: &str = "the plan decides the number of nodes";
 const NAMED: &str = "the plan chooses the nodes; to fix them, use --pin";
 
-const REFUSED: &[Refused] = &[
+const REFUSED: &[RefusedOption] = &[
     ("--account", Some('A'), "use the job key or the setting account"),
     ("--array", Some('a'), "every task of a job array would run the same ranks; use the job key sweep"),
     ("--chdir", Some('D'), "use the job key workdir"),
@@ -86,7 +86,7 @@ pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) 
 }
 
 /// Returns whether a word is that option; sbatch accepts prefixes of long names.
-fn is_meant(option: &str, (long, short, _): &Refused) -> bool {
+fn is_meant(option: &str, (long, short, _): &RefusedOption) -> bool {
     let name = option.split_once('=').map_or(option, |(name, _)| name);
     match name.strip_prefix("--") {
         Some(rest) => !rest.is_empty() && long.starts_with(name),

@@ -10,7 +10,7 @@ use hsched_lab::simulate::{Delays, Incident, IncidentTime, Saving, SimulatedSite
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
-use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, ClusterView, Parameters, Placement, Problem, verify};
 
@@ -40,7 +40,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
-    let solved = Solved {
+    let solved = SolvedProblem {
         problem: &problem,
         jobs,
         cluster,

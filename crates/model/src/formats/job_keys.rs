@@ -35,7 +35,7 @@ pub struct JobKey {
     pub(super) form: &'static str,
     /// Help text. In a map, it follows that of the map.
     pub(super) help: &'static str,
-    pub(super) needed: Needed,
+    pub(super) needed: Requirement,
     /// Default value as YAML; empty if there is none.
     pub default: &'static str,
     /// Whether the value is a name, so that a cell of a CSV trace is always text, even if it looks like a
@@ -60,7 +60,7 @@ pub struct JobKey {
 
 /// The files that must have a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needed {
+pub(super) enum Requirement {
     No,
     Yes,
     /// Job files, but not traces, whose jobs do not run.
@@ -89,7 +89,7 @@ const KEY: JobKey = JobKey {
     name: "",
     form: "",
     help: "",
-    needed: Needed::No,
+    needed: Requirement::No,
     default: "",
     is_name: false,
     inner: &[],
@@ -114,7 +114,7 @@ impl JobKey {
 
     /// Returns whether a job file must have it.
     pub fn is_required(&self) -> bool {
-        self.needed != Needed::No
+        self.needed != Requirement::No
     }
 
     /// Returns the form of values for help texts.

@@ -19,7 +19,7 @@ use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, TakenResources,
+    Eligibility, HoldStage, JobModel, Placement, Problem, ProblemChanges, Progress, Slot, TakenResources,
 };
 
 /// The cluster and its jobs at one time.
@@ -140,10 +140,10 @@ impl<'a> ReplayWorld<'a> {
         let Changes { all, came, left, other } = std::mem::take(&mut self.changes);
         self.vacant.extend(left.iter().copied().map(Reverse));
         self.problem.changed = if all {
-            Changed::All
+            ProblemChanges::All
         } else {
             let list = |set: BTreeSet<usize>| set.into_iter().collect();
-            Changed::Since { came: list(came), left: list(left), other: list(other) }
+            ProblemChanges::Since { came: list(came), left: list(left), other: list(other) }
         };
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use super::{COUNT_LIMIT, Filling, GPU_LIMIT, JobKey, KEY, Needed};
+use super::{COUNT_LIMIT, Filling, GPU_LIMIT, JobKey, KEY, Requirement};
 use crate::formats::after;
 use crate::formats::draft::JobDraft;
 use crate::formats::goals::{deadline_text, read_deadline};
@@ -181,7 +181,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "metric",
                 form: "metric",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.parsed(label).map(|metric| target(job).metric = metric),
                 write: |job| job.target.as_ref().map(|target| json!(target.metric)),
                 ..KEY
@@ -196,7 +196,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "mode",
                 form: "mode (min or max)",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.word_of(&GoalMode::NAMES).map(|mode| target(job).mode = mode),
                 write: |job| job.target.as_ref().map(|target| mode_json(target.mode)),
                 ..KEY
@@ -233,7 +233,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "sweep",
                 form: "sweep (name of the job with the sweep)",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.text().map(|name| name.clone_into(&mut variant(job).sweep)),
                 write: |job| job.variant.as_ref().map(|variant| json!(variant.sweep)),
                 ..KEY
@@ -241,7 +241,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "parameters",
                 form: "parameters (map from key to value)",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| {
                     let entries = value.entries();
                     let scalar = |(key, item): &(&str, ReaderValue<'_>)| {

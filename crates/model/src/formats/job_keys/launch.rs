@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Filling, JobKey, KEY, Needed};
+use super::{Filling, JobKey, KEY, Requirement};
 use crate::formats::job_json::{duration_json, filled_list};
 use crate::formats::launch::{path, positive, read_env, read_lines, read_names, read_words, slurm_name};
 use crate::formats::size::parse_size;
@@ -160,7 +160,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "max",
                 form: "max",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.whole_u32(1..=MOST_COPIES).map(|max| copies(job).max = max),
                 write: |job| job.launch.copies.map(|copies| json!(copies.max)),
                 ..KEY
