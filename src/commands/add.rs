@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::app::adding::{Adding, Addition, By};
+use crate::app::adding::{Addition, AdditionOptions, By};
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
@@ -77,7 +77,7 @@ impl Subcommand for Args {
         refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
         let planned_by = self.policy.says_something().then(|| self.policy.words());
         let (restart, dry_run) = (self.restart, self.dry_run);
-        let adding = Adding {
+        let adding = AdditionOptions {
             context,
             sbatch: &self.sbatch,
             restart,

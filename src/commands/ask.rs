@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::app::adding::{Adding, Addition};
+use crate::app::adding::{Addition, AdditionOptions};
 use crate::app::context::Context;
 use crate::app::queue_args::QueueArgs;
 use crate::app::slurm::permissions::refuse_accounts;
@@ -103,7 +103,7 @@ impl Args {
         let job = settled(context, &job, &self.sbatch);
         refuse_accounts(context, &[&job])?;
         let (sbatch, dry_run) = (&self.sbatch[..], self.dry_run);
-        let adding = Adding {
+        let adding = AdditionOptions {
             context,
             sbatch,
             restart: false,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::docs_links::{pages, prose, root};
@@ -58,7 +58,7 @@ impl Repository {
             let stem = part.split(['.', '_']).find(|stem| stem.len() > 1 && *stem == stem.to_uppercase());
             stem.is_some_and(|stem| stem.contains(char::is_alphabetic))
         };
-        let is_document = name.ends_with(".md");
+        let is_document = Path::new(name).extension().is_some_and(|end| end == "md");
         if !name.chars().all(is_word) || !is_document && name.split('/').any(stands_for_another) {
             return None;
         }

@@ -21,7 +21,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
 /// The leader's data about the size of its pool.
 #[derive(Debug, Default)]
-pub(super) struct Sizing {
+pub(super) struct PoolSizer {
     /// Time of the next query to Slurm.
     not_before: Duration,
     /// Allocations that were pending when Slurm was last asked.
@@ -32,7 +32,7 @@ pub(super) struct Sizing {
     refusal: Option<String>,
 }
 
-impl Sizing {
+impl PoolSizer {
     /// Returns whether an allocation is pending.
     pub(super) fn is_growing(&self) -> bool {
         self.pending > 0
@@ -42,7 +42,7 @@ impl Sizing {
 impl LocalRun<'_> {
     /// Adjusts the pool to the number of allocations that its jobs can use. Returns whether the leader itself
     /// is no longer needed.
-    pub(super) fn size(&self, work: &mut RunTurns<'_>, sizing: &mut Sizing) -> bool {
+    pub(super) fn size(&self, work: &mut RunTurns<'_>, sizing: &mut PoolSizer) -> bool {
         let RunTurns { session, .. } = work;
         let is_here_idle = session.world.here.at_work() == 0;
         let Some(lead) = &mut session.world.lead else { return false };
@@ -69,7 +69,7 @@ impl LocalRun<'_> {
     }
 
     /// Submits or cancels allocations until the required number is in the queue.
-    fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut Sizing) {
+    fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut PoolSizer) {
         let Some(mut jobs) = slurm::pool_allocations(self.context, &plan.scripts) else { return };
         while jobs.len() < needed {
             let is_free = |script: &&PathBuf| jobs.iter().all(|job| job.script != **script);

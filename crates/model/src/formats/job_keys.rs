@@ -44,7 +44,7 @@ pub struct JobKey {
     /// Keys of a map value; empty if the value is not a map, or a map with arbitrary keys.
     pub(super) inner: &'static [Self],
     /// How the values of a sweep are inserted.
-    pub(super) filling: Filling,
+    pub(super) filling: PlaceholderForm,
     /// Reads a value into a job; reports errors and returns `None`. Not called for a map with `inner` keys.
     pub(super) read: fn(&ReaderValue<'_>, &mut Job) -> Option<()>,
     /// Derives a missing value from other keys, if the default is not the same for all jobs.
@@ -71,7 +71,7 @@ pub(super) enum Requirement {
 
 /// How a sweep fills the placeholders in a key's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Filling {
+pub(super) enum PlaceholderForm {
     /// As text.
     Plain,
     /// As shell words.
@@ -93,7 +93,7 @@ const KEY: JobKey = JobKey {
     default: "",
     is_name: false,
     inner: &[],
-    filling: Filling::Plain,
+    filling: PlaceholderForm::Plain,
     read: |_, _| Some(()),
     derive: None,
     settle: |_| {},

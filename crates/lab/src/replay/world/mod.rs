@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use serde_json::{Map, Value};
 
-use crate::replay::chance::{self, Purpose};
+use crate::replay::chance::{self, ReplayDraw};
 use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::{ReplayRecord, ReplayedJob};
 use crate::replay::options::{Loses, Options};
@@ -157,7 +157,7 @@ impl<'a> ReplayWorld<'a> {
     /// Lets a job of the trace arrive.
     pub(super) fn admit(&mut self, job: usize) {
         let entry = &self.trace.jobs[job];
-        let unit = chance::unit(self.options.seed, Purpose::Estimate, entry.place, 0);
+        let unit = chance::unit(self.options.seed, ReplayDraw::Estimate, entry.place, 0);
         let estimate = 1.0 + self.options.noise * (2.0 * unit - 1.0);
         let work = entry.model.progress.work;
         let cost = self.options.restart_cost.or(entry.restart_cost);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use super::{COUNT_LIMIT, Filling, GPU_LIMIT, JobKey, KEY, Requirement};
+use super::{COUNT_LIMIT, GPU_LIMIT, JobKey, KEY, PlaceholderForm, Requirement};
 use crate::formats::after;
 use crate::formats::draft::JobDraft;
 use crate::formats::goals::{deadline_text, read_deadline};
@@ -216,14 +216,14 @@ pub(super) const KEYS: &[JobKey] = &[
         form: "map from key to list of values",
         help: "One job for each combination of the values, in order, named after the values: sweep: {lr: [0.1, 0.01]} makes NAME-lr0.1 and NAME-lr0.01. Other keys of the job may contain placeholders such as {lr}. The environment has each value under the key in capitals, such as LR. A sweep beside jobs applies to all jobs of the file.",
         // The sweep is read before the job, so a variant has none.
-        filling: Filling::Nothing,
+        filling: PlaceholderForm::Nothing,
         ..KEY
     },
     JobKey {
         name: "search",
         form: "map of samples (whole number), seed (whole number, 0)",
         help: "Draws this many combinations of the values of sweep at random, instead of one job for each: search: {samples: 50, seed: 3} makes NAME-s1 to NAME-s50. Values of sweep may then also be ranges: {log_uniform: [1e-5, 1e-1]}, {uniform: [0, 0.5]} or {choice: [a, b]}. With more samples, the first ones stay the same.",
-        filling: Filling::Nothing,
+        filling: PlaceholderForm::Nothing,
         ..KEY
     },
     JobKey {

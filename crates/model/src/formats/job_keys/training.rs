@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{COUNT_LIMIT, Filling, JobKey, KEY, Requirement};
+use super::{COUNT_LIMIT, JobKey, KEY, PlaceholderForm, Requirement};
 use crate::formats::gpus::{by_type, read_speed};
 use crate::formats::job_json::{command_json, keyed, speed_json};
 use crate::formats::job_yaml::megabytes;
@@ -22,7 +22,7 @@ pub(super) const KEYS: &[JobKey] = &[
         help: "Name of the job; must be unique in the file.",
         needed: Requirement::Yes,
         is_name: true,
-        filling: Filling::Name,
+        filling: PlaceholderForm::Name,
         read: |value, job| {
             let name = |text: &str| {
                 JobName::new(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
@@ -102,7 +102,7 @@ pub(super) const KEYS: &[JobKey] = &[
         form: "list of words, or one shell line",
         help: "Command that each rank runs, such as [python, train.py] or \"python train.py --lr $LR\".",
         needed: Requirement::ToRun,
-        filling: Filling::ShellUnlessList,
+        filling: PlaceholderForm::ShellUnlessList,
         read: |value, job| read_command(value).map(|command| job.launch.command = command),
         write: |job| command_json(&job.launch.command),
         ..KEY
