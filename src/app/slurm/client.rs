@@ -25,7 +25,7 @@ impl SlurmClient {
         Self { system, clock: SystemClock::default(), config: OnceCell::new() }
     }
 
-    /// Returns Slurm's configuration; `None` if it is unavailable. Calls Slurm once.
+    /// Returns Slurm's configuration; `None` if it is unavailable. Calls Slurm only until it has answered.
     pub(crate) fn config(&self) -> Option<&site::Config> {
         if let Some(known) = self.config.get() {
             return known.as_ref();

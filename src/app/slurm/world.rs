@@ -13,7 +13,7 @@ use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{QueuedJob, holdings, squeue};
 use hsched_ui::{Exit, Failure};
 
-/// Its display name.
+/// The display name of this batch system.
 pub(crate) const NAME: &str = "Slurm";
 
 /// The world of queued jobs.
