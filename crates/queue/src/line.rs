@@ -30,7 +30,7 @@ impl LineKey {
 pub(super) struct Use {
     /// Index of the branch of the job's user; `None` if unknown.
     pub branch: Option<usize>,
-    /// Billing units per second of each of its tasks.
+    /// Billing units per second of each of the job's tasks.
     pub rate: f64,
 }
 

@@ -65,7 +65,7 @@ pub(super) struct QueuePart {
     pub running: Vec<Active>,
     pub arrivals: Arrivals,
     pub nodes: u32,
-    /// Number of jobs that a pass processes.
+    /// Maximum number of jobs that a pass processes.
     pub depth: usize,
     /// Interval between passes in seconds, as in Slurm; 0 means at every event.
     pub grain: f64,

@@ -312,7 +312,7 @@ pub struct QueueAccount {
     /// The QOS of a job that sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// The QOS that its jobs may set; empty if unknown.
+    /// The QOS that jobs of this account may set; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_qos: Vec<String>,
 }

@@ -186,7 +186,7 @@ impl Snapshot {
         limit.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
     }
 
-    /// Returns the highest `PriorityTier` of some partitions.
+    /// Returns the highest `PriorityTier` of some partitions, 1 if none is known.
     pub(super) fn tier(&self, partitions: &[String]) -> u32 {
         let named = self.partitions.iter().filter(|partition| partitions.contains(&partition.name));
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)

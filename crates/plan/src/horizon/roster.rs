@@ -112,7 +112,8 @@ impl Roster {
         jobs.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Normalises these jobs' mean weight to 1, so that prices do not depend on its unit.
+    /// Stores the mean weight of these jobs. Weights are relative to it, so prices do not depend on their
+    /// unit.
     pub(super) fn weigh(&mut self, jobs: &[usize]) {
         let weights = jobs.iter().filter_map(|&job| Some(self.entries[job].as_ref()?.weight));
         let count = to_f64(jobs.len());

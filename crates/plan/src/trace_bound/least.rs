@@ -64,8 +64,8 @@ struct BestWorth {
 
 /// The intervals before the one in which a job ends, for worths between two limits.
 ///
-/// An interval is settled if its best vertex is the same at both limits, and so everywhere between them. Only the
-/// open ones are looked at for another worth.
+/// An interval is settled if its best vertex is the same at both limits, and so everywhere between them.
+/// Only the open intervals are examined for another worth.
 struct SettledIntervals<'a> {
     search: &'a LeastSearch<'a>,
     end: usize,
@@ -84,7 +84,7 @@ struct OpenInterval {
     low: usize,
     /// At the upper limit.
     high: usize,
-    /// At the last worth that was looked at.
+    /// At the last worth that was examined.
     here: usize,
 }
 
