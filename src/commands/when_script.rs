@@ -9,8 +9,8 @@ use crate::app::asking::time;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile, past_runs_of};
-use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant, unknown_partition};
-use crate::app::script_remedy::remedy;
+use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant};
+use crate::app::script_refusal::{self, ScriptRefusal};
 use crate::app::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::ClusterQueue;
@@ -67,7 +67,7 @@ pub(super) struct ScriptReport<'a> {
     pub reading: &'a ScriptReading,
     pub queue: &'a ClusterQueue,
     /// Why Slurm refuses it.
-    pub refused: Option<String>,
+    pub refused: Option<ScriptRefusal>,
     pub past: PastRuns,
     /// `None` if it is refused, or its number of nodes or GPUs is unknown.
     pub outlook: Option<ScriptOutlook>,
@@ -149,7 +149,9 @@ impl ScriptQuestion<'_> {
         version: Option<SlurmVersion>,
     ) -> Result<ScriptReport<'a>, Failure> {
         let (mut past, mut notes) = (PastRuns::default(), self.script.notes.clone());
-        let refused = reading.refused.clone().or_else(|| unknown_partition(reading, queue));
+        let name = self.script.name();
+        let refused = script_refusal::by_sbatch(reading, &name)
+            .or_else(|| script_refusal::by_site(reading, &name, &queue.snapshot));
         if let Some(request) = reading.request.as_ref().filter(|_| self.is_live && self.script.file.is_some())
         {
             let (known, note) = past_runs_of(context, &request.job_name, &queue.snapshot)?;
@@ -369,10 +371,10 @@ impl ScriptReport<'_> {
     /// Returns why the start of the script cannot be estimated.
     pub(super) fn why_not(&self) -> Option<String> {
         let name = self.script.name();
-        if let Some(why) = self.refused.as_ref().filter(|why| !self.is_of_placeholder(why)) {
-            let why = why.trim_end_matches('.');
-            let remedy =
-                remedy(why, &name).map_or_else(String::new, |remedy| format!(". To fix it: {remedy}"));
+        if let Some(refusal) = self.refused.as_ref().filter(|refusal| !self.is_of_placeholder(&refusal.why)) {
+            let why = refusal.why.trim_end_matches('.');
+            let remedy = refusal.remedy.as_ref();
+            let remedy = remedy.map_or_else(String::new, |remedy| format!(". To fix it: {remedy}"));
             return Some(format!("sbatch would refuse {name}: {why}{remedy}"));
         }
         if self.outlook.is_some() {

@@ -94,6 +94,7 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
         notes,
         ..Snapshot::empty(look.at)
     };
+    seen.gres_types = config.gres_types();
     seen.user = Some(look.user.to_owned());
     let tables = texts.limits.map(|(associations, qos)| {
         let associations = AccountTable { fields: &limits::ASSOCIATION_FIELDS, text: associations };
