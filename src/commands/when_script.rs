@@ -21,7 +21,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::number::to_usize;
 use hsched_model::{ErrorId, GpuType};
-use hsched_queue::{ChangeEstimate, PastRuns};
+use hsched_queue::{ChangeEstimate, PastRuns, jobs_in_words, own_preempted};
 use hsched_slurm::sbatch;
 use hsched_slurm::script::{ScriptReading, SlurmVersion};
 use hsched_slurm::script_changes::{NotInScript, rewrite, words};
@@ -43,6 +43,9 @@ pub(super) struct ScriptArgs {
     /// Allow a change to this GPU type. Repeatable, or several names separated by commas.
     #[arg(long, value_name = "TYPE", value_delimiter = ',', add = completions::gpu_types())]
     may: Vec<String>,
+    /// Allow a change for which Slurm may stop (preempt) running jobs of yours.
+    #[arg(long)]
+    may_stop: bool,
     /// Print what --apply would write or --submit would run, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -77,7 +80,7 @@ pub(super) struct ScriptReport<'a> {
 impl ScriptArgs {
     /// Returns whether an option was given that only applies to scripts.
     pub(super) fn is_given(&self) -> bool {
-        self.apply.is_some() || self.submit.is_some() || self.dry_run || !self.may.is_empty()
+        self.apply.is_some() || self.submit.is_some() || self.dry_run || self.may_stop || !self.may.is_empty()
     }
 }
 
@@ -223,6 +226,17 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::ChangeToType)
                 .hint(format!("if {to} is fast enough, add --may {to}")));
+        }
+        let stopped = own_preempted(&report.queue.snapshot, &chosen.request);
+        if !(stopped.is_empty() || self.args.may_stop || self.args.dry_run) {
+            let ids: Vec<String> = stopped.iter().map(|job| job.id.clone()).collect();
+            let message = format!(
+                "change {number}: Slurm may stop (preempt) your running {} for it; nothing was changed",
+                jobs_in_words(&ids)
+            );
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::StopsOwnJob)
+                .hint("if it may be stopped, add --may-stop"));
         }
         Ok((place, chosen))
     }

@@ -40,6 +40,9 @@ pub(super) struct Args {
     /// Estimate the saved waiting from a saved snapshot of the queue (`hsched when --save`) instead of asking Slurm.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
+    /// Read Slurm's queue now instead of using a look that is up to a minute old.
+    #[arg(long, conflicts_with_all = ["from", "snapshot"])]
+    refresh: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -62,6 +65,9 @@ impl Subcommand for Args {
         let names = review(&runs);
         let queue = if names.iter().any(waits::is_smaller) { self.queue(context)? } else { None };
         let saved = waits::saved(context, &names, queue.as_ref());
+        if let Some(queue) = queue.as_ref().filter(|queue| queue.is_old()) {
+            context.note(&queue.seen());
+        }
         let text = match self.format {
             Format::Json => json_text(&json::json(&names, &saved, &accounting))?,
             Format::Table => review_text(
@@ -100,7 +106,7 @@ impl Args {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => start_estimates::of_file(context, path).map(Some),
             (None, Some(_)) => Ok(None),
-            (None, None) => Ok(match queue_look::look(context, Freshness::AMinute) {
+            (None, None) => Ok(match queue_look::look(context, Freshness::of(self.refresh)) {
                 Ok(looked) => Some(ClusterQueue::live(context, looked)),
                 Err(failure) => {
                     context.note(&format!("cannot estimate the saved waiting: {}", failure.message));
