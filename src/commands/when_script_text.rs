@@ -256,6 +256,8 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
                 jobs_in_words(&ids)
             ));
         }
+        let snapshot = &report.queue.snapshot;
+        notes.extend(snapshot.preempting_words(snapshot.qos_of(&outlook.request)));
         if outlook.components > 1 {
             notes.push("Slurm starts all components of a het job together: not counted".to_owned());
         }

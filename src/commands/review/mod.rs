@@ -91,6 +91,12 @@ impl Args {
             let newest = accounting.newest;
             return Ok((accounting, newest));
         }
+        if context.config().is_some_and(|config| !config.has_accounting()) {
+            let message = "this Slurm has no accounting database, which hsched review reads with sacct";
+            return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::SlurmRefused)
+                .hint("read the saved output of sacct of another cluster with --from FILE"));
+        }
         let now = context.clock.now();
         let printed = context.ask(&accounting::command(now - TimeDelta::days(self.days.into())))?;
         let read = Accounting::parse(printed.as_bytes(), |text| time::unix(text).map(Time));
