@@ -22,6 +22,7 @@ use hsched_queue::{PastRuns, Snapshot};
 use hsched_slurm::System;
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, SlurmVersion, read_script};
 use hsched_slurm::script_changes::{past_runs, past_runs_command};
+use hsched_slurm::site::Config;
 use hsched_ui::Failure;
 
 /// The input of `sbatch`.
@@ -187,7 +188,7 @@ pub(crate) fn past_runs_of(
     name: &str,
     snapshot: &Snapshot,
 ) -> Result<(PastRuns, Option<String>), Failure> {
-    if context.config().is_some_and(|config| !config.has_accounting()) {
+    if context.config().is_some_and(Config::lacks_accounting) {
         return Ok((PastRuns::default(), None));
     }
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());

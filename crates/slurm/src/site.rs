@@ -130,6 +130,11 @@ impl Config {
         release(self.get("SLURM_VERSION")?)
     }
 
+    /// Returns whether the configuration says that there is no such database.
+    pub fn lacks_accounting(&self) -> bool {
+        self.values.contains_key("accountingstoragetype") && !self.has_accounting()
+    }
+
     /// Returns the names of the generic resources that jobs may request; `None` if the configuration does not
     /// show them.
     pub fn gres_types(&self) -> Option<BTreeSet<String>> {

@@ -17,6 +17,7 @@ use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, Time};
 use hsched_slurm::accounting::{self, Accounting, HeaderError};
 use hsched_slurm::review::review;
+use hsched_slurm::site::Config;
 use hsched_slurm::time;
 use hsched_ui::{Exit, Failure, ReviewReport, review_text};
 
@@ -91,7 +92,7 @@ impl Args {
             let newest = accounting.newest;
             return Ok((accounting, newest));
         }
-        if context.config().is_some_and(|config| !config.has_accounting()) {
+        if context.config().is_some_and(Config::lacks_accounting) {
             let message = "this Slurm has no accounting database, which hsched review reads with sacct";
             return Err(Failure::new(Exit::Failed, message)
                 .id(ErrorId::SlurmRefused)
