@@ -96,6 +96,25 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
 }
 
 #[test]
+fn a_job_is_submitted_to_a_partition_that_has_the_gpus_whether_it_can_resume_or_not() {
+    let mut cluster = cluster(&[("t1", "t4", 2, 0, "idle"), ("v1", "v100", 2, 0, "idle")]);
+    for (node, partition) in cluster.nodes.iter_mut().zip(["small", "large"]) {
+        node.partitions = [partition.to_owned()].into();
+        let limit = Some(Seconds(86_400.0));
+        cluster.partitions.push(Partition { name: partition.into(), default: false, max_time: limit });
+    }
+    for more in ["", ", checkpoint: {dir: saved}"] {
+        let more = format!(", partition: 'small,large'{more}");
+        let jobs = vec![JobState::new(job("a", "{v100: 100}", &more), Time(0.0))];
+        let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
+        assert_eq!(words(&done.actions), ["submit a on 2 v100"]);
+        let Phase::Submitted(submissions) = &done.state.jobs[0].phase else { panic!("{more}") };
+        let choice = submissions[0].attempt.queue_choice.as_ref().expect("a queue choice");
+        assert_eq!(choice.partition.as_deref(), Some("large"), "{more}");
+    }
+}
+
+#[test]
 fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
     let submission = SubmissionRecord { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
@@ -117,7 +136,7 @@ fn a_long_queue_keeps_a_job_where_it_is() {
         let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
         running(job, attempt("r", "t1", "t4", 2, 0), 1)
     };
-    // Nine epochs would take 5 s instead of 25 s, which saves 180 s.
+    // Nine epochs would take 5 s each instead of 25 s, which saves 180 s.
     let check = |wait: Option<f64>, expected: &[&str]| {
         let how = how(Moves::Auto { margin: 0.5 });
         let done = take_after(state(vec![slow()]), 1.0, &cluster, (&how, wait));
@@ -142,7 +161,8 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
         reason.starts_with("not planned: policy has: ") && reason.ends_with("use --policy jps"),
         "{reason}"
     );
-    // The same request is neither repeated nor reported again; a changed one is.
+    // While the policy and the state stay the same, nothing is decided or reported again; another policy
+    // decides again.
     assert_eq!(words(&take_by("has", done.state.clone(), 2.0, &cluster, &how).actions), [""; 0]);
     assert_eq!(words(&take_by("jps", done.state, 3.0, &cluster, &how).actions).len(), 1);
 }

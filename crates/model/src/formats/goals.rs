@@ -16,10 +16,13 @@ pub(super) fn read_deadline(value: &ReaderValue<'_>) -> Option<Deadline> {
     if is_date { value.parsed(date).map(Deadline::At) } else { within(value).map(Deadline::Within) }
 }
 
-/// Returns whether a text is intended as a date: it contains a time of day, or a hyphen.
+/// Returns whether a text is intended as a date: it contains a `T`, a year before a hyphen, or two hyphens
+/// between digits. `1-12:00:00` is a duration.
 fn looks_like_date(text: &str) -> bool {
-    text.contains('T')
-        || text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('-') && text.len() > 4
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let year = parts.len() > 1 && is_number(&parts[0]) && parts[0].len() == 4;
+    text.contains('T') || year || parts.len() > 2 && parts[..2].iter().all(is_number)
 }
 
 fn within(value: &ReaderValue<'_>) -> Option<Seconds> {

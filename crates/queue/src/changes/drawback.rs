@@ -23,7 +23,7 @@ pub enum Drawback {
     Nodes(u32),
     /// Jobs of this partition or QOS may be preempted.
     MayBePreempted { of: String },
-    /// Slurm may preempt these running jobs of the user for it.
+    /// Slurm may preempt these running jobs of the user for the job.
     PreemptsOwn { jobs: Vec<String> },
     /// Another account is charged.
     Charged { account: String },
