@@ -15,6 +15,9 @@ pub(crate) struct KeptRemedy {
     pub args: Vec<String>,
     /// Whether the job stays in the queue.
     pub keeps_job: bool,
+    /// Ids of other jobs of the user that it stops, or for which Slurm may stop them.
+    #[serde(default)]
+    pub stops: Vec<String>,
 }
 
 /// The displayed remedies, and their job.
