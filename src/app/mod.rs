@@ -24,6 +24,7 @@ pub(crate) mod input;
 pub(crate) mod last_error;
 pub(crate) mod metrics;
 pub(crate) mod named;
+pub(crate) mod new_job;
 pub(crate) mod notify;
 pub(crate) mod offer;
 pub(crate) mod output;
