@@ -163,7 +163,7 @@ fn live(details: &str) -> Sandbox {
 "show config") echo "ClusterName = north"; echo "SchedulerType = sched/backfill";;
 "-o show partition") echo "PartitionName=gpu Default=YES MaxTime=1-00:00:00 PriorityTier=1 State=UP";;
 "-o show reservation") echo "No reservations in the system";;
-"-o show job 8") cat "$root/job.out";;
+"-o show job 8"|"-o show job 9") cat "$root/job.out";;
 "-o show job "*) echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1;;
 update*) : ;;
 *) exit 9;;
@@ -213,10 +213,11 @@ fn a_list_that_nobody_has_read_is_shown_and_nothing_is_changed() {
 #[test]
 fn the_list_of_each_job_is_kept() {
     let sandbox = live(&shown(&[]));
-    for job in ["8", "bert"] {
+    // The fake Slurm gives the same answer about both.
+    for job in ["8", "9"] {
         sandbox.run(&format!("why {job} --futures 5 --budget 1h")).exits(0);
     }
-    for job in ["8", "bert"] {
+    for job in ["8", "9"] {
         let dry = sandbox.run(&format!("why {job} --apply 1 --dry-run")).succeeds();
         assert_eq!(dry, "Would run: scontrol update JobId=8 StartTime=now\n");
     }
