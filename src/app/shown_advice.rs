@@ -34,7 +34,7 @@ const NAME: &str = "why-lists";
 const GOOD_FOR: f64 = 900.0;
 
 impl KeptRemedy {
-    /// Returns its command, or why it is unknown.
+    /// Returns the remedy's command, or why the command is unknown.
     pub(crate) fn command(&self) -> Result<CommandLine, String> {
         let (program, args) = self.command.clone()?;
         Ok(CommandLine::new(program, args))

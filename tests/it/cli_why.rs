@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::queue_look::site;
 use crate::sandbox::Sandbox;
 
-/// A node of four A100s with two jobs of ann's: one runs on three GPUs for six more hours, and the other
-/// requests all four and is too long.
+/// A node with four A100s. Of ann's jobs, one runs on three GPUs for six more hours, one requests four GPUs
+/// and exceeds the partition's time limit, and one waits for an account limit; a job of bob's is held.
 fn snapshot() -> String {
     let gpus = |count: u32| json!([{ "type": "a100", "count": count }]);
     json!({
@@ -262,9 +262,7 @@ fn the_command_of_a_new_job_has_the_options_of_the_old_one() {
     let complete = told(&format!("{script} big"));
     assert_eq!(
         complete["command"],
-        format!(
-            "sbatch --job-name=bert --partition=gpu --gres=gpu:v100:1 --cpus-per-task=2 --mem=4G {script} big"
-        )
+        "sbatch --job-name=bert --partition=gpu --gres=gpu:v100:1 --cpus-per-task=2 --mem=4G ROOT/home/desk/train.sh big"
     );
     let change = complete["change"].to_string();
     assert!(change.contains("2 CPUs and 4096 MiB of memory on each node, now 4 and 8192"), "{change}");

@@ -23,8 +23,9 @@ pub struct JobDetails {
     pub facts: JobFacts,
     /// The batch script, with its arguments.
     pub command: Option<String>,
-    /// The file for its error output.
+    /// The file for the job's error output.
     pub error_file: Option<String>,
+    /// The options of `sbatch` with which the job was submitted.
     pub options: JobOptions,
 }
 

@@ -26,9 +26,9 @@ pub struct WhyJob<'a> {
 #[derive(Clone, Debug)]
 pub struct WhyAdvice<'a> {
     pub number: usize,
-    /// Its command, or why it is unknown.
+    /// The remedy's command, or why the command is unknown.
     pub command: Result<String, &'a str>,
-    /// Its changes and costs.
+    /// The remedy's changes and costs.
     pub change: String,
     pub drawbacks: Vec<String>,
     pub start: &'a Start,
