@@ -8,6 +8,7 @@ pub(crate) mod cached_query;
 pub(crate) mod client;
 mod cluster;
 pub(crate) mod expected_starts;
+pub(crate) mod new_job;
 pub(crate) mod permissions;
 pub(crate) mod queue_look;
 mod saved_cluster;

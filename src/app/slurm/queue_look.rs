@@ -33,13 +33,17 @@ const DAY: Seconds = Seconds(86400.0);
 /// Time limit of a command; after it, the last answer is used.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Minimum age of a look that answers mention.
-pub(crate) const WORTH_SAYING: Seconds = Seconds(5.0);
+/// Minimum age of a look that answers mention in their first line.
+pub(crate) const WORTH_SAYING: Seconds = Seconds(1.0);
+
+/// Maximum age of a look from which a start at once may be concluded: free GPUs may be taken within seconds.
+pub(crate) const FRESH: Seconds = Seconds(5.0);
 
 /// Maximum age of a look if Slurm answers quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     AMinute,
+    Seconds,
     Now,
 }
 
@@ -52,6 +56,7 @@ impl Freshness {
     fn good_for(self) -> Seconds {
         match self {
             Self::AMinute => MINUTE,
+            Self::Seconds => FRESH,
             Self::Now => Seconds(0.0),
         }
     }

@@ -73,6 +73,11 @@ impl Script {
         Self { file: Some(file), words, notes: Vec::new(), environment }
     }
 
+    /// Returns the same script with other options of the command line.
+    pub(crate) fn with_options(self, options: Vec<String>) -> Self {
+        Self { words: options, ..self }
+    }
+
     /// Returns the display name of the script's file.
     pub(crate) fn name(&self) -> String {
         self.file.as_ref().map_or_else(|| "this request".to_owned(), |file| input::name(&file.path))

@@ -66,8 +66,8 @@ impl Subcommand for Args {
         let names = review(&runs);
         let queue = if names.iter().any(waits::is_smaller) { self.queue(context)? } else { None };
         let saved = waits::saved(context, &names, queue.as_ref());
-        if let Some(queue) = queue.as_ref().filter(|queue| queue.is_old()) {
-            context.note(&queue.seen());
+        if let Some(seen) = queue.as_ref().and_then(|queue| queue.seen_earlier()) {
+            context.note(&seen);
         }
         let text = match self.format {
             Format::Json => json_text(&json::json(&names, &saved, &accounting))?,

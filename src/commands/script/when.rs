@@ -89,6 +89,12 @@ impl ScriptQuestion<'_> {
         let version = self.version(context);
         let reading = self.script.reading(version);
         let report = self.report(context, &reading, queue, version)?;
+        // Free GPUs of an older look may have been taken since.
+        let newer = if report.has_start_now() { queue.newer(context)? } else { None };
+        let report = match &newer {
+            Some(queue) => self.report(context, &reading, queue, version)?,
+            None => report,
+        };
         if (self.args.apply.is_some() || self.args.submit.is_some()) && report.why_not().is_none() {
             self.was_shown(context, &report)?;
         }
@@ -372,6 +378,14 @@ impl ScriptReport<'_> {
     /// Returns the index of the change with these options.
     fn place_of(&self, options: &[String]) -> Option<usize> {
         self.outlook.as_ref()?.settings.iter().position(|setting| words(setting) == options)
+    }
+
+    /// Returns whether the script would start at once, unchanged or changed.
+    fn has_start_now(&self) -> bool {
+        self.outlook.as_ref().is_some_and(|outlook| {
+            let estimates = &outlook.estimates;
+            estimates.as_is.is_now() || estimates.list.iter().any(|change| change.start.is_now())
+        })
     }
 
     /// Returns whether the start of the script is estimated.

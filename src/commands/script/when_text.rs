@@ -18,7 +18,7 @@ const FARTHEST: f64 = 30.0 * 86_400.0;
 
 /// Returns the whole text.
 pub(super) fn text(report: &ScriptReport, terminal: Terminal) -> String {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<String> = report.queue.seen_earlier().into_iter().collect();
     let mut rows = Vec::new();
     let name = report.script.name();
     if let Some(why) = report.why_not() {
@@ -268,7 +268,7 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
         }
     }
     notes.extend(report.notes.iter().cloned());
-    notes.push(report.queue.seen());
+    notes.extend(report.queue.seen_now());
     notes.extend(report.queue.growth());
     notes.extend(report.queue.reached_limits());
     notes.extend(report.queue.rests_on());
