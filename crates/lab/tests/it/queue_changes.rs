@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use hsched_engine::{
-    Action, Answer, Event, GpuRequest, JobState, Phase, Stage, State, Submission, SubmissionRecord, step,
+    Action, Answer, Event, GpuRequest, Phase, Stage, State, Submission, SubmissionRecord, step,
 };
 use hsched_model::{Cluster, JobId, Partition, QueueChoice, Seconds, Time};
 use hsched_plan::RequestStartEstimate;
 
-use hsched_fixtures::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
+use hsched_fixtures::engine_states::{attempt, gpu, planner, rules, state, words};
 
 use crate::queue_watch::{answer, full, kind, pending, queueing, take};
 
@@ -37,26 +37,6 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
     // A site that refuses the change is not asked again.
     let refused = hear(&again.state, Answer::NotAmended { message: "no".into() });
     assert_eq!(words(&take(&refused, 62.0, &full(), 20.0, &wait).actions), [""; 0]);
-}
-
-#[test]
-fn a_job_is_submitted_to_a_partition_that_has_the_gpus_whether_it_can_resume_or_not() {
-    let mut cluster = cluster(&[("t1", "t4", 2, 0, "idle"), ("v1", "v100", 2, 0, "idle")]);
-    for (node, partition) in cluster.nodes.iter_mut().zip(["small", "large"]) {
-        node.partitions = [partition.to_owned()].into();
-        let max_time = Some(Seconds(24.0 * HOUR));
-        cluster.partitions.push(Partition { name: partition.into(), default: false, max_time });
-    }
-    for checkpoint in ["", ", checkpoint: {dir: saved}"] {
-        let job = job("a", "{v100: 100}", &format!(", partition: 'small,large'{checkpoint}"));
-        let mut policy = queueing();
-        let mut planner = planner(policy.as_mut());
-        let before = state(vec![JobState::new(job, Time(0.0))]);
-        let done = step(before, Time(1.0), &[], &cluster, &rules(), &mut planner);
-        assert_eq!(words(&done.actions), ["submit a on 2 v100"], "{checkpoint}");
-        let choice = done.state.jobs[0].phase.submissions()[0].attempt.queue_choice.as_ref();
-        assert_eq!(choice.and_then(|choice| choice.partition.as_deref()), Some("large"), "{checkpoint}");
-    }
 }
 
 #[test]
