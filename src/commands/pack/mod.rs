@@ -13,6 +13,7 @@ use crate::app::planning::PlanningArgs;
 use crate::app::pool_size::{self, PoolRequest, PoolShape};
 use crate::app::sbatch_options::refuse_options;
 use crate::app::session::Session;
+use crate::app::start_estimates::SearchArgs;
 use crate::app::state;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, permissions, slurm};
@@ -98,6 +99,8 @@ pub(super) struct PackRequest<'a> {
     pub sbatch: &'a [String],
     /// The flags for its hsched run.
     pub planning: &'a PlanningArgs,
+    /// The flags for the choice of queue requests.
+    pub search: SearchArgs,
     pub dry_run: bool,
     pub format: Format,
 }
@@ -110,7 +113,7 @@ impl PackArgs {
 
     /// Submits the jobs of a file.
     pub(super) fn submit(&self, context: &Context, request: &PackRequest<'_>) -> Result<Exit, Failure> {
-        let &PackRequest { path, run, sbatch, planning, dry_run, format } = request;
+        let &PackRequest { path, run, sbatch, planning, search, dry_run, format } = request;
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;
@@ -134,7 +137,7 @@ impl PackArgs {
         let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
         submission.jobs.iter().try_for_each(|job| submission.room().check(job))?;
-        let choices = submission.choices(planning);
+        let choices = submission.choices(planning, search);
         let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
         let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;
         let wanted = submission.wanted();
@@ -235,7 +238,7 @@ impl PackSubmission<'_> {
     }
 
     /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
-    fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
+    fn choices(&self, planning: &PlanningArgs, search: SearchArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
         let gpus = self.gpus();
         match gpus {
@@ -252,7 +255,7 @@ impl PackSubmission<'_> {
         let time = self.args.time.unwrap_or_default();
         let shape =
             PoolShape { gpus: room.capacity(), wanted, may_have: &may_have, time, sbatch: self.sbatch };
-        match pool_size::choose(self.context, planning, &shape, self.args.at_most) {
+        match pool_size::choose(self.context, planning, search, &shape, self.args.at_most) {
             Ok(choices) => choices,
             Err(failure) => {
                 self.context.note(&format!("{}; the request is not chosen by the queue", failure.message));
