@@ -11,15 +11,15 @@ use crate::app::state;
 use crate::app::watch_estimates::start_estimates;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::live::LiveError;
-use hsched_engine::pool::MemberId;
+use hsched_engine::pool::{ArrayPlan, MemberId, QueuedArray};
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
 use hsched_local::OtherMembers;
 use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName, Time};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{
-    CommandError, CommandOutput, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job,
-    sinfo, squeue,
+    CommandError, CommandOutput, QueuedJob, RequestError, Runner as _, allocation, holdings, pool_jobs, read,
+    sbatch, scontrol_job, sinfo, squeue,
 };
 use hsched_ui::{Exit, Failure};
 
@@ -119,14 +119,14 @@ pub(crate) fn held_by(
 /// # Errors
 /// If Slurm does not answer.
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
-    let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
+    let nodes = allocation::parse(&context.ask(&allocation::command(job))?, job).nodes;
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
 }
 
 /// Returns when an allocation ends; `None` if Slurm does not answer at once.
 pub(crate) fn allocation_end(context: &Context, job: JobId) -> Option<Time> {
     let output = context.slurm.run(&allocation::command(job)).ok()?;
-    allocation::parse(&output.stdout).end.map(Time)
+    allocation::parse(&output.stdout, job).end.map(Time)
 }
 
 /// Returns whether the allocation of a pool member is over, so that no process remains; `None` if Slurm does
@@ -138,7 +138,7 @@ pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
 
 fn says_over(member: &MemberId, answer: Result<CommandOutput, CommandError>) -> Option<bool> {
     match answer {
-        Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.restarts())),
+        Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.job(), member.restarts())),
         Err(error) if scontrol_job::is_unknown(&error) => Some(true),
         Err(_) => None,
     }
@@ -178,6 +178,41 @@ pub(crate) fn mark_dead_soon(
     Ok(())
 }
 
+/// Submits a script as a job array of which `at_once` tasks may run at a time; returns its id and its number of
+/// tasks. If a limit on the user's jobs or on the size of arrays forbids that many tasks, it has fewer.
+///
+/// # Errors
+/// If Slurm refuses it or does not answer.
+pub(crate) fn submit_array(
+    context: &Context,
+    script: &Path,
+    options: &[String],
+    ArrayPlan { mut tasks, at_once }: ArrayPlan,
+) -> Result<(JobId, u32), RequestError> {
+    loop {
+        let array = format!("--array=1-{tasks}%{at_once}");
+        let command = sbatch::command(&script.display().to_string(), &[options, &[array]].concat());
+        match sbatch::submit(&context.slurm, &command) {
+            Ok(submitted) => return Ok((submitted.id, tasks)),
+            Err(error) if tasks > 1 && error.is_about_size() => tasks /= 2,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Returns the arrays of a script in the queue.
+///
+/// # Errors
+/// If Slurm does not answer.
+pub(crate) fn arrays(context: &Context, script: &Path) -> Result<Vec<QueuedArray>, Failure> {
+    Ok(pool_jobs::arrays(&context.ask(&pool_jobs::command())?, script))
+}
+
+/// Returns the failure of a submission.
+pub(crate) fn not_submitted(error: &RequestError) -> Failure {
+    Failure::from_error(Exit::Failed, error).id(ErrorId::SlurmRefused)
+}
+
 /// Submits a script with sbatch options; returns the job id.
 ///
 /// # Errors
@@ -185,7 +220,5 @@ pub(crate) fn mark_dead_soon(
 pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
     let command = sbatch::command(&script.display().to_string(), options);
     let submitted = sbatch::submit(&context.slurm, &command);
-    submitted
-        .map(|submitted| submitted.id)
-        .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmRefused))
+    submitted.map(|submitted| submitted.id).map_err(|error| not_submitted(&error))
 }

@@ -116,6 +116,7 @@ mod tests {
         SubmissionKey::new(JobName::new(job).expect("a name"), "r1")
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the run itself writes its report")]
     /// Returns the messages for a run on one of these devices that reports these amounts of GiB one after the
     /// other.
     fn said(devices: &str, alone: bool, max_memory: Option<u64>, reports: &[u64]) -> Vec<String> {

@@ -94,7 +94,7 @@ impl ExecutionTarget {
             None => context
                 .ask(&allocation::command(JobId(job)))
                 .ok()
-                .and_then(|text| allocation::parse(&text).end)
+                .and_then(|text| allocation::parse(&text, JobId(job)).end)
                 .map(Time),
         };
         let devices = target.devices.of_member(&member);
@@ -131,7 +131,7 @@ impl ExecutionTarget {
             Ok(text) => text,
             Err(failure) => return Self::unanswered(context, failure),
         };
-        let allocation = allocation::parse(&text);
+        let allocation = allocation::parse(&text, job);
         let nodes: Vec<(Node, Vec<Device>)> = allocation.nodes.iter().filter_map(node).collect();
         let devices = Devices::new(nodes);
         if devices.count() == 0 {

@@ -232,7 +232,7 @@ fn single_jobs_are_as_squeue_and_the_jobs_themselves_say() {
         for (id, printed) in recording.numbered("allocation-") {
             let (name, expected) = recording.job(id).expect("an expected job");
             let Some(devices) = expected["cuda_visible_devices"].as_str() else { continue };
-            let nodes = allocation::parse(&printed).nodes;
+            let nodes = allocation::parse(&printed, JobId(u32::try_from(id).expect("an id"))).nodes;
             let given: usize = nodes.iter().map(|node| node.devices.len()).sum();
             assert_eq!(expected["gpus"], given, "{display}: {name}");
             // The job's shell runs on its first node.
