@@ -4,6 +4,8 @@
 //! An array has more tasks than may run at a time (`%N`). When a task ends, Slurm starts the next one, so the
 //! pool continues after a time limit without a submission.
 
+use std::cmp::Reverse;
+
 use hsched_model::JobId;
 
 /// A job array of the pool in Slurm's queue.
@@ -30,16 +32,17 @@ pub enum ArrayChange {
 }
 
 /// Returns the requests after which at most `needed` tasks run, and as many if Slurm can start them. Only one
-/// array may have waiting tasks, because Slurm limits the running tasks of each array on its own.
+/// array may have waiting tasks, the one with the most, because Slurm limits the running tasks of each array on its
+/// own.
 pub fn array_changes(arrays: &[QueuedArray], needed: u32) -> Vec<ArrayChange> {
     let running: u32 = arrays.iter().map(|array| array.running).sum();
-    let mut waiting = arrays.iter().filter(|array| array.pending > 0);
-    let Some(open) = waiting.next() else {
+    let waiting = || arrays.iter().filter(|array| array.pending > 0);
+    let Some(open) = waiting().max_by_key(|array| (array.pending, Reverse(array.id))) else {
         let missing = needed.saturating_sub(running);
         return (missing > 0).then_some(ArrayChange::Submit { at_once: missing }).into_iter().collect();
     };
-    let mut changes: Vec<ArrayChange> =
-        waiting.map(|array| ArrayChange::Cancel { array: array.id }).collect();
+    let others = waiting().filter(|array| array.id != open.id);
+    let mut changes: Vec<ArrayChange> = others.map(|array| ArrayChange::Cancel { array: array.id }).collect();
     match needed.saturating_sub(running - open.running) {
         // Slurm takes 0 for no limit.
         0 => changes.push(ArrayChange::Cancel { array: open.id }),
@@ -81,7 +84,9 @@ mod tests {
         check(&[array(1, 0, 2, None), array(7, 8, 1, Some(3))], 3, &[throttle(7, 1)]);
         check(&[array(1, 0, 2, None), array(7, 8, 0, Some(1))], 2, &[cancel(7)]);
         // An array too many, after Slurm did not answer.
-        check(&[array(1, 2, 2, Some(3)), array(7, 9, 0, Some(3))], 3, &[cancel(7)]);
-        check(&[array(1, 2, 2, Some(3)), array(7, 9, 1, Some(3))], 3, &[cancel(7), throttle(1, 2)]);
+        check(&[array(1, 2, 2, Some(3)), array(7, 2, 0, Some(3))], 3, &[cancel(7)]);
+        check(&[array(1, 2, 2, Some(3)), array(7, 2, 1, Some(3))], 3, &[cancel(7), throttle(1, 2)]);
+        // A task of an earlier array has been requeued.
+        check(&[array(1, 1, 0, None), array(7, 6, 2, Some(3))], 3, &[cancel(1)]);
     }
 }
