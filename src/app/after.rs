@@ -37,7 +37,7 @@ fn did_you_mean(dependent: &Job, name: &JobName, jobs: &[Job]) -> Option<String>
 /// themselves.
 ///
 /// # Errors
-/// Names the first such job.
+/// If there is one of these; the message names the first one.
 pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure> {
     let known = state.jobs.iter().map(|tracked| &*tracked.job).chain(jobs);
     // Jobs of the file replace others with the same names.

@@ -11,7 +11,7 @@ use hsched_ui::{Exit, Failure};
 /// The policy name in plan files of plans through the queue.
 const THROUGH_QUEUE: &str = "queue";
 
-/// Why a job of such a plan has no GPUs in it.
+/// Why a job of a plan through the queue has no GPUs in it.
 const BEHIND: &str = "its request is queued behind another job of this plan that may use the same GPUs";
 
 /// Why a job has no request although some exist.

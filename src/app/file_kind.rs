@@ -41,7 +41,7 @@ pub(crate) fn is_data(text: &str, path: &Path) -> bool {
 /// Refuses YAML and JSON in place of a batch script.
 ///
 /// # Errors
-/// Names the commands that read such a file.
+/// If the text is YAML or JSON; the message names the commands that read files of this kind.
 pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
     if !is_data(text, path) {
         return Ok(());

@@ -108,7 +108,7 @@ impl ParetoFront {
     }
 }
 
-/// Returns the hourly price of a GPU by type; `None` if an offered type has none.
+/// Returns the price of a GPU hour by type, in reference units; `None` if an offered type has none.
 fn prices(problem: &Problem) -> Option<Vec<f64>> {
     let offered = problem.offered();
     let price = |(gpu_type, count): (&hsched_model::GpuType, &u32)| {

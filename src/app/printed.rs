@@ -37,7 +37,7 @@ impl Printed {
         }
     }
 
-    /// Returns its output if that is separable from earlier submissions.
+    /// Returns its output if it can be separated from that of earlier submissions.
     pub(crate) fn told_apart(&self) -> Option<&FilePart> {
         self.parts.first().filter(|_| self.is_told_apart)
     }

@@ -112,7 +112,7 @@ fn environment() -> Vec<u8> {
     text
 }
 
-/// The data of a script's first submission.
+/// The stored data of a script's last submission.
 pub(crate) struct KeptScript {
     pub bytes: Vec<u8>,
     environment: Vec<u8>,

@@ -157,13 +157,13 @@ impl ClusterQueue {
         Some(format!("{}: {known}: look again in 15 min", self.name))
     }
 
-    /// Returns a note on each limit that delays the user's jobs, with the users of that limit.
+    /// Returns a note on each limit that delays the user's jobs, with how much of it the user and others use.
     pub(crate) fn reached_limits(&self) -> impl Iterator<Item = String> {
         let name = &self.name;
         self.snapshot.reached_limits().into_iter().map(move |limit| format!("{name}: {limit}"))
     }
 
-    /// Returns the calibration of its intervals.
+    /// Returns the calibration of the estimates' intervals.
     pub(crate) fn calibration(&self) -> Option<Calibration> {
         self.learnt.map(|(calibration, _)| calibration)
     }

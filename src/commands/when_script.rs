@@ -202,7 +202,7 @@ impl ScriptQuestion<'_> {
             })?,
             // A number must not select a change that was not listed under it.
             Some(None) => usize::MAX,
-            // No list was shown, so this is --dry-run without a number, which shows the list.
+            // Without a list shown before, as with --dry-run, the number refers to the current list.
             None => number - 1,
         };
         let Some(chosen) = list.get(place) else {

@@ -29,7 +29,7 @@ const LENGTH_LIMIT: u64 = 1 << 20;
 /// The sources from which settings are read.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Environment variables by name; only those with the prefix `HSCHED_` are used.
+    /// Environment variables by name; only `NO_COLOR` and those with the prefix `HSCHED_` are used.
     pub environment: BTreeMap<String, OsString>,
     /// Current directory.
     pub directory: Option<PathBuf>,

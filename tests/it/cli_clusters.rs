@@ -12,7 +12,7 @@ const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml";
 /// The programs that show or change jobs.
 const ASKED: [&str; 3] = ["squeue", "sbatch", "scancel"];
 
-/// A queue that shows job `id` of run r1 as pending or running.
+/// Returns a line of a queue that shows job `id` of run r1 as pending.
 fn line(id: u32, job: &str) -> String {
     format!(
         "{id}|{id}|N/A|N/A|PENDING|x|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|{job}|{{\"hsched\":1,\"run\":\"r1\",\"job\":\"{job}\"}}"

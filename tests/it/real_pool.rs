@@ -160,7 +160,7 @@ impl<'a> Pool<'a> {
         queue
     }
 
-    /// Returns the longest time for which a slot was free while runs waited, with its begin and its Slurm
+    /// Returns the longest time for which a slot was free while runs waited, with its start and its Slurm
     /// job, with the number of slots that were filled: the k-th slot that becomes free in a Slurm job is that
     /// of its k-th start. `slots` and `life` are those of each Slurm job. The time after the start of the
     /// last run does not count, nor does the time in which a Slurm job takes no more runs because it is about

@@ -194,7 +194,7 @@ pub enum End {
     Untaken(Box<Self>),
     /// It stopped on request or at its time limit before the last epoch and saved nothing.
     Cut,
-    /// Like `Cut`, because the stop signal killed its commands, which do not handle it.
+    /// Like `Cut`, but the stop signal killed its commands, because they do not handle it.
     Unhandled,
     /// The hsched process that ran it ended, after letting it save if possible. The job is not to blame,
     /// however often this happens.

@@ -18,7 +18,7 @@ pub struct RunResult {
     /// The sweep to which it belongs, by the name in the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<String>,
-    /// The values of that sweep.
+    /// Its values of the sweep's variables.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
     /// The tags of its job.
@@ -27,7 +27,7 @@ pub struct RunResult {
     pub added: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
-    /// Its state, in the word of `hsched status`.
+    /// Its state, as `hsched status` prints it.
     pub state: String,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,7 @@ impl RunResult {
         self
     }
 
-    /// Returns its unique key; of two results with one key, the later replaces the earlier.
+    /// Returns its unique key; of two results with the same key, the later one replaces the earlier one.
     pub fn key(&self) -> (JobName, u64) {
         (self.name.clone(), self.added.0.to_bits())
     }

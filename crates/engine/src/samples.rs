@@ -113,12 +113,12 @@ impl SampledUse {
         total
     }
 
-    /// Returns whether no sample has data on GPUs.
+    /// Returns whether no sample has data on GPUs and no GPU had several slots.
     pub fn is_empty(&self) -> bool {
         self.sampled.0 <= 0.0 && self.metered.0 <= 0.0 && self.slots.is_none()
     }
 
-    /// Returns the part of its GPUs' power that a submission accounts for.
+    /// Returns the part of each of its GPUs that a submission has.
     pub fn part(&self) -> f64 {
         1.0 / f64::from(self.slots.unwrap_or(1).max(1))
     }

@@ -67,7 +67,7 @@ pub struct ScriptSubmission {
     pub meant: Time,
     pub stage: Stage,
     pub job_id: Option<JobId>,
-    /// The id in Slurm's spelling.
+    /// The submit time, as Slurm prints it.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
     /// The time since which Slurm has not listed it although it should.
@@ -175,7 +175,7 @@ impl ScriptJob {
         }
     }
 
-    /// Returns the request that ends it, if Slurm has it and has not been asked yet.
+    /// Returns the Slurm job to cancel, if Slurm has it and has not been asked yet.
     pub fn due_cancel(&self) -> Option<JobId> {
         let is_meant = matches!(
             self.submission.stage,
@@ -203,7 +203,7 @@ impl ScriptJob {
         self.next = Some(options);
     }
 
-    /// Begins the next submission, whose outcome is not known yet.
+    /// Replaces the submission with the next one, which is about to be made.
     pub fn begin_next(&mut self, run: &str, at: Time) {
         if let Some(options) = self.next.take() {
             self.options = options;

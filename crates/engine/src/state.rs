@@ -56,11 +56,11 @@ pub struct JobState {
     pub job: Arc<Job>,
     pub phase: Phase,
     pub epochs_done: u64,
-    /// Ends that counted against its retries.
+    /// Number of ends that counted against its retries.
     pub failures: u32,
-    /// Ends in a row without finishing an epoch.
+    /// Number of consecutive attempts that ended without finishing an epoch.
     pub fruitless: u32,
-    /// Consecutive stops and time limits that cut it without a new epoch.
+    /// Number of consecutive stops and time limits that cut it without a new epoch.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cuts: u32,
     /// Length of the last whole epoch reported.
@@ -260,8 +260,8 @@ impl JobState {
         least.max_by(f64::total_cmp).map(Seconds)
     }
 
-    /// Returns which epochs a completed job did not report, as the end of a sentence; empty if it reported
-    /// all.
+    /// Returns the end of a sentence about a completed job: that it stopped early, that it ignored a stop, or
+    /// which epochs it did not report. Empty if it reported all epochs as planned.
     pub fn shortfall(&self) -> String {
         if let Some(stopped) = self.stopped_early() {
             return format!(", {stopped}");
@@ -319,7 +319,8 @@ impl JobState {
     }
 
     /// Returns how long a running job has reported no epoch, if that is too long: at least a minute, and more
-    /// than three epoch lengths or, without a report since its start, the time of all remaining epochs.
+    /// than three epoch lengths or, without a report since its start, the time of all remaining epochs (at
+    /// least three).
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
         let attempt = self.phase.running().filter(|_| !self.job.is_command())?;
         let reports = self.epochs_done > attempt.epochs_before;
@@ -334,8 +335,8 @@ impl JobState {
 
 impl PastAttempt {
     /// Returns whether the time limit cut it, rather than another request to stop, according to Slurm or to
-    /// the time. Slurm asks for a stop before the limit by the grace, which is at most half of the limit, and
-    /// up to a minute earlier.
+    /// the time of its end. Slurm asks for a stop before the limit by the grace, which is at most half of the
+    /// limit, and up to a minute earlier.
     pub fn is_at_limit(&self) -> bool {
         let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
         let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));

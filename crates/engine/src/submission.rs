@@ -41,7 +41,7 @@ pub enum Stage {
     /// In Slurm's queue.
     Pending,
     Running,
-    /// Asked to save and end.
+    /// About to be ended, or asked to end.
     Stopping {
         since: Time,
         then: AfterStop,
@@ -65,11 +65,11 @@ pub enum StopProgress {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterStop {
-    /// The job continues on other GPUs.
+    /// The job continues later, for example on other GPUs.
     GoOn,
     /// The user cancelled the job.
     Cancel,
-    /// The policy decided that the job completes early.
+    /// The policy or the job's stop rule decided that the job completes early.
     Finish,
     /// The job completes, because another copy completed it at this time.
     Done(Time),
@@ -121,7 +121,7 @@ pub struct SubmissionRecord {
     pub meant: Time,
     /// Slurm's job id; together with the submit time and the run it identifies the job.
     pub job_id: Option<JobId>,
-    /// The id in Slurm's spelling.
+    /// The submit time, as Slurm prints it.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
     /// Its allocated GPUs; before its start, the planned ones.
@@ -198,8 +198,8 @@ impl Stage {
         }
     }
 
-    /// Returns the stage as a number that increases with progress; the most advanced of several copies
-    /// represents the job.
+    /// Returns a number that orders the stages; of several copies, the one with the highest number represents
+    /// the job.
     pub(super) fn rank(self) -> u8 {
         match self {
             Self::Meant => 0,

@@ -16,8 +16,8 @@ pub(super) struct Measured<'a> {
 }
 
 /// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
-/// length. If the length is not reported, the time since the previous epoch was `seen` is used, which is
-/// better than no measurement. Slow nodes give no information about the speed of a GPU type.
+/// length. If the length is not reported and no speed was measured yet, `seen` is used: the time since the
+/// previous epoch. Slow nodes give no information about the speed of a GPU type.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -144,7 +144,7 @@ fn sample(
     Sample { key: SpeedKey::of(job, gpu_type), batch, seconds: time.0, steps, at: at.0, source }
 }
 
-/// Returns how many samples fit into the memory of a rank's GPU, if the job states their size.
+/// Returns how many samples fit into the memory of a rank's GPU, if the job states this.
 fn memory(job: &Job, rank: &PlacedRank) -> Option<u64> {
     job.max_batch.get(&rank.gpu_type).copied()
 }

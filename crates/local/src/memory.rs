@@ -41,7 +41,7 @@ impl Peak {
     }
 }
 
-/// Returns the orders to parked jobs on the devices of a starting job. `need` is the most device
+/// Returns the order to the jobs that are parked on the devices of a starting job. `need` is the most device
 /// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
 /// They keep their memory only if the job is known to fit beside it.

@@ -277,7 +277,7 @@ impl OtherMembers {
         self.others.values().filter(|other| other.idle.is_none()).count()
     }
 
-    /// Returns whether another member has work.
+    /// Returns whether another member that accepts orders has work.
     pub fn are_busy(&self) -> bool {
         self.others.values().any(|other| other.idle.is_none() && other.why_closed.is_none())
     }

@@ -59,7 +59,7 @@ pub(super) struct LocalSubmission {
     pub epochs: u64,
     /// Its grace period for saving.
     pub grace: Seconds,
-    /// Duration of its last epoch, if it was then parked.
+    /// Duration of the training's last epoch before this submission took it over, if known.
     pub epoch: Option<Seconds>,
     /// Whether it was killed on request.
     pub is_killed: bool,

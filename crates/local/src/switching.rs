@@ -216,7 +216,7 @@ impl LocalWorld<'_> {
         after.iter().any(|other| self.devices.lease(other).is_some())
     }
 
-    /// Returns whether other submissions wait for answers of ranks.
+    /// Returns whether any submission waits for answers of ranks.
     pub fn is_switching(&self) -> bool {
         let is_moving = |running: &LocalSubmission| match &running.step {
             SubmissionStep::Parking { .. } => true,

@@ -1,4 +1,4 @@
-//! Jobs as graphs of tasks, and servers, as plain numbers.
+//! Plain-number descriptions of jobs (as task graphs) and servers.
 
 /// The resources of a server: GPUs, CPUs, memory, bandwidth.
 pub const RESOURCES: usize = 4;
@@ -17,7 +17,7 @@ pub struct GraphJob {
     pub name: String,
     /// L, from 0 to 10.
     pub urgency: f64,
-    /// The loss after each epoch reported.
+    /// The loss after each reported epoch.
     pub losses: Vec<f64>,
     /// Seconds from the trace's start.
     pub deadline: Option<f64>,

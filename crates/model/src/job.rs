@@ -177,7 +177,8 @@ impl Job {
         }
     }
 
-    /// Returns whether it is a command from which no report is expected: its only epoch is done when it returns 0.
+    /// Returns whether it is a command from which no reports are expected: its only epoch is done when it
+    /// returns 0.
     pub fn is_command(&self) -> bool {
         self.is_plain && self.epochs == 1
     }

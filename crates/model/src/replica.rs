@@ -94,7 +94,7 @@ impl Job {
     }
 
     /// Returns the job with the speeds of its replicas if its file has those of single GPUs: g GPUs with
-    /// efficiency e are g · e times as fast, including the constant part of a step.
+    /// efficiency e process samples g · e times as fast; the constant part of a step stays the same.
     pub fn with_speeds_of_replicas(&self) -> Cow<'_, Self> {
         let Some(replica) = &self.replica else { return Cow::Borrowed(self) };
         let Some(efficiency) = &replica.efficiency else { return Cow::Borrowed(self) };

@@ -55,7 +55,7 @@ impl Walltime {
     pub const LOSES: &str =
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
-    /// Returns the walltime in quarters of an hour, or the longest that the limits allow.
+    /// Returns the walltime, rounded up to a quarter of an hour, or the longest that the limits allow.
     fn of(needs: &WalltimeNeeds) -> Self {
         let WalltimeNeeds { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
@@ -176,8 +176,8 @@ impl QueueChoice {
     }
 }
 
-/// Returns the number of pieces of at most this many seconds in a run, each of which begins with a restart; 1
-/// if it fits.
+/// Returns the number of pieces of at most `piece` seconds into which a run is divided, each with a restart
+/// at its beginning; 1 if the run fits into one piece.
 fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
     if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE.min(piece))).ceil() }
 }

@@ -9,7 +9,7 @@ pub struct ExitStatus {
 }
 
 impl ExitStatus {
-    /// Slurm's value in place of a signal if processes were killed by the memory limit.
+    /// Slurm's value in place of a signal if processes were killed for exceeding the memory limit.
     const OUT_OF_MEMORY: u8 = 125;
 
     /// Parses a status as `code:signal` or as the number returned by `wait`.

@@ -15,7 +15,8 @@ pub struct JobRecord {
     pub state: SlurmState,
     /// Why the job ended, in Slurm's words; only `scontrol` reports it.
     pub reason: Option<String>,
-    /// In the notation of [`QueuedJob`](crate::QueuedJob); with the id it identifies a job.
+    /// Submit time in the notation of [`QueuedJob`](crate::QueuedJob); together with the id it identifies a
+    /// job.
     ///
     /// A requeued job is resubmitted, so each attempt has another time.
     pub submit_time: Option<String>,

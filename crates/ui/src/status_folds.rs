@@ -11,7 +11,7 @@ use hsched_model::Time;
 /// Number of jobs from which a sweep has a single line.
 const MANY: usize = 6;
 
-/// Number of failed jobs of a sweep that are named below its line.
+/// Maximum number of failed jobs of a sweep that are named below its line.
 const NAMED: usize = 3;
 
 /// A row of the table.

@@ -146,7 +146,7 @@ impl Terminal {
         let asked = PollFd::new(stdout.as_fd(), PollFlags::empty());
         let mut asked = if is_read { vec![asked] } else { Vec::new() };
         asked.extend(news.map(|news| PollFd::new(news, PollFlags::POLLIN)));
-        // A signal may only shorten the wait.
+        // A signal can only shorten the wait.
         let heard = poll(&mut asked, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX));
         heard.is_ok() && is_read && asked[0].any() == Some(true)
     }

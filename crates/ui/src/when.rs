@@ -66,8 +66,8 @@ const SORTED: &str = "; rows in order of the mean of DONE IN";
 /// The meaning of a time without an interval.
 const BY_LIMITS: &str = "by limits: as if every job ran until its time limit; not simulated further";
 
-/// The longest time in the picture, as a multiple of the best time to completion; for several jobs, of the
-/// largest of these.
+/// The longest time in the picture, as a multiple of the best time to completion; for several jobs, as a
+/// multiple of the largest of their best times.
 const REACH: f64 = 3.0;
 const COMMON_REACH: f64 = 1.5;
 

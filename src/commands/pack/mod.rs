@@ -266,7 +266,7 @@ impl PackSubmission<'_> {
             .hint("increase --time, or set a shorter checkpoint.grace"))
     }
 
-    /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
+    /// Returns the queue request of each Slurm job, chosen as by `when`; `None` if there is no choice.
     fn choices(&self, planning: &PlanningArgs, search: SearchArgs) -> Vec<Option<PoolRequest>> {
         // The tasks of an array have the same request.
         let count = if self.args.array { 1 } else { self.args.at_most };

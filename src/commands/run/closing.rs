@@ -74,8 +74,8 @@ impl LocalRun<'_> {
         is_announced_early(end, Seconds(graces.fold(0.0, f64::max)), now)
     }
 
-    /// Asks all jobs to save, with a message; returns when slow jobs are killed. `signal` is 0 if no signal
-    /// caused it.
+    /// Asks all jobs to save and prints a message; returns the time at which jobs that are still running will
+    /// be killed. `signal` is 0 if no signal caused it.
     pub(super) fn ask_to_save(&self, work: &mut RunTurns<'_>, signal: i32) -> Time {
         let at_work = work.session.world.here.at_work();
         if at_work > 0 {
@@ -147,7 +147,7 @@ impl LocalRun<'_> {
     }
 }
 
-/// Returns the more important of two signals: SIGTERM, then Ctrl-C, then any other.
+/// Returns the more important of two signals: SIGTERM, then Ctrl-C, then other signals, then Slurm's notice.
 pub(super) fn stronger(first: Option<i32>, second: i32) -> i32 {
     let rank = |signal: i32| match signal {
         TERMINATE => 4,
@@ -184,7 +184,7 @@ mod tests {
         check(&[INTERRUPT, TERMINATE, NOTICE], TERMINATE);
         check(&[INTERRUPT, HANGUP, NOTICE], INTERRUPT);
         check(&[NOTICE, HANGUP], HANGUP);
-        // There is no signal, because the allocation is about to end.
+        // 0 stands for no signal: the allocation is about to end.
         check(&[0, NOTICE], NOTICE);
     }
 

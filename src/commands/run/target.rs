@@ -75,8 +75,8 @@ impl ExecutionTarget {
         }
     }
 
-    /// Returns the devices as those of a member of a pool. With `counts`, they are simulated devices of its
-    /// only node.
+    /// Returns the devices as those of a member of a pool; `counts` has the same meaning as in
+    /// [`Self::find`].
     ///
     /// # Errors
     /// If this is not a Slurm job, or there are no devices.

@@ -17,7 +17,7 @@ pub struct ScriptContext {
     pub template: Template,
     /// The state directory, absolute.
     pub state: PathBuf,
-    /// Directory of jobs that name none; absolute.
+    /// Directory of jobs that set none; absolute.
     pub directory: PathBuf,
     /// Options passed unchanged to sbatch on its command line.
     pub sbatch: Vec<String>,

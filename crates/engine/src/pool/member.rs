@@ -131,7 +131,7 @@ pub struct SubmissionStart {
 /// The parameters of the pool's submission; its leader needs them to submit more allocations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolPlan {
-    /// The devices of an allocation.
+    /// Number of devices of an allocation.
     pub capacity: u32,
     /// The scripts, one for each allocation that may exist at a time.
     pub scripts: Vec<PathBuf>,

@@ -1,5 +1,5 @@
-//! The content of one file of a state directory, or of a copy of one, from which a user chooses a file if
-//! the files disagree.
+//! The state in one file of a state directory, or in a copy of one. If the files disagree, the user chooses
+//! one by its content.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Action, Answer, End, Event, News, PlannedSubmission, SubmissionKey};
 
-/// A line with the answer to a request: only these lines are read back.
+/// A line with the answer to a request: of the lines that this module formats, only these are read back.
 #[derive(Serialize, Deserialize)]
 struct AnswerLine {
     #[serde(flatten)]

@@ -46,7 +46,7 @@ pub(super) struct Journal {
     pub faults: Vec<String>,
     /// Length of the complete lines in bytes; the rest is truncated.
     pub length: u64,
-    /// Whether the previous line was written by hsched.
+    /// Whether the previous line was intact.
     is_sound: bool,
 }
 

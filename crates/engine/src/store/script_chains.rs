@@ -142,7 +142,7 @@ fn chain(folder: &Path) -> Option<ScriptChain> {
         Some((JobId(words.next()?.parse().ok()?), words.next()?.parse().ok()?))
     };
     let started: Vec<JobId> = jobs("started");
-    // Such a piece takes the claim of the cancelled chain and exits without recording its end.
+    // A piece that finds its chain cancelled takes the claim and exits without recording its end.
     let is_left = started.last().is_some_and(|job| {
         let claim = folder.join("report").join(format!("claim-after-{job}"));
         fs::read_link(claim).is_ok_and(|of| of.as_os_str() == job.to_string().as_str())

@@ -82,7 +82,8 @@ impl StateFile {
         Ok(file)
     }
 
-    /// Parses a snapshot that is damaged or not of this version; in that case `error` says why.
+    /// Parses a snapshot that is damaged or of another version; `error` is the error of reading it as this
+    /// version's, if there was one.
     fn parse_before(text: &[u8], error: Option<serde_json::Error>) -> Result<Self, UnusableState> {
         let wrong = |error: serde_json::Error| UnusableState::Wrong(error.to_string());
         let mut value: Value = serde_json::from_slice(text).map_err(wrong)?;

@@ -73,7 +73,8 @@ impl Trial {
         }
     }
 
-    /// Checks the requirements of a job file for trials: one job, and no sweep.
+    /// Checks the requirements of a job file for trials: one job, and no other top-level key, such as
+    /// `sweep`.
     ///
     /// # Errors
     /// If it does not meet them.

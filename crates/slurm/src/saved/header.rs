@@ -106,7 +106,7 @@ impl Header {
         self.columns.iter().position(|column| column.what() == what)
     }
 
-    /// Returns whether it has such a column.
+    /// Returns whether the table has a column with this content.
     pub(super) fn has(&self, what: What) -> bool {
         self.position(what).is_some()
     }

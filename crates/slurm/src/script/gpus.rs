@@ -159,7 +159,8 @@ impl GpuCounts {
         Ok(())
     }
 
-    /// Checks that the job has at least as many GPUs as a node, and so on.
+    /// Checks that the job has at least as many GPUs as a node, a socket and a task, and a node as many as a
+    /// socket and a task.
     fn check_order(&self) -> Result<(), String> {
         let of_parts = self.per_task.max(self.per_socket);
         if self.per_job > 0 && self.per_job < of_parts.max(self.per_node) {

@@ -9,7 +9,7 @@ use super::placeholders::{Placeholder, placeholder};
 use super::request::{Exclusive, LineRemark};
 use super::source::SlurmVersion;
 
-/// Options whose text Slurm uses unchanged and `request` repeats.
+/// Options whose text Slurm uses unchanged, and which the parsed request contains as text.
 const TEXTS: [&str; 4] = ["account", "partition", "qos", "constraint"];
 
 /// Options that do not affect a job's request.
@@ -29,7 +29,7 @@ const UNASKED: [&str; 13] = [
     "propagate",
 ];
 
-/// The last option of a name.
+/// The last of the options with a name.
 #[derive(Clone, Debug)]
 pub(super) struct GivenOption {
     pub value: Option<String>,

@@ -40,7 +40,8 @@ pub enum NotInScript {
 /// Returns a script with these settings.
 ///
 /// # Errors
-/// If the script does not set the option, or its value cannot be replaced.
+/// If the command line or the environment sets an option, its value cannot be replaced, or there is no place
+/// for a new line.
 pub fn rewrite(
     script: &[u8],
     reading: &ScriptReading,

@@ -86,7 +86,7 @@ pub fn calls(
 mod tests {
     use super::*;
 
-    /// Commands that change something, and `squeue -h`, which only checks the connection.
+    /// Commands that change something.
     const NOT_READ: [&str; 3] = ["sbatch", "scancel", "scontrol update"];
 
     #[test]

@@ -1,13 +1,14 @@
 //! Output of each version of Slurm, read by the parsers and compared with the output of other commands at the
 //! same time.
 //!
-//! `tests/record-slurm` makes the recordings; `expected.json` comes from `scontrol show`, `sinfo -o`, `sacctmgr` and the jobs themselves.
+//! `tests/record-slurm` creates the recordings; `expected.json` comes from `scontrol show`, `sinfo -o`,
+//! `sacctmgr` and the jobs themselves.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hsched_model::{Cluster, NodeName, Time};
+use hsched_model::{Cluster, JobId, NodeName, Time};
 use hsched_slurm::queue::{self, QueueLook, Texts};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{QueuedJob, SlurmState, allocation, permission, sacct, scontrol_job, sinfo, squeue};

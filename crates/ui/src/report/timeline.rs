@@ -42,7 +42,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the GPUs ordered by node and type.
+    /// Returns the GPUs in the order in which they were added.
     pub fn gpus(&self) -> &[ReportGpu] {
         &self.gpus
     }
