@@ -84,6 +84,6 @@ mod tests {
             .map(|array| (array.id.0, array.pending, array.running, array.at_once))
             .collect();
         assert_eq!(found, [(7, 0, 1, None), (20, 5, 2, Some(3))]);
-        assert_eq!(throttle(JobId(20), 2).to_string(), "scontrol update JobId=20 ArrayTaskThrottle=2");
+        assert_eq!(throttle(JobId(20), 2).to_string(), "scontrol update 'JobId=20' 'ArrayTaskThrottle=2'");
     }
 }

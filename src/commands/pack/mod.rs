@@ -34,6 +34,7 @@ use hsched_ui::{Exit, Failure};
 /// The allocations that all jobs share.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Pool")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct PackArgs {
     /// Submit a few Slurm jobs in which `hsched run` runs all jobs, instead of one Slurm job for each.
     ///

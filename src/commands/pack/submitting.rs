@@ -50,7 +50,7 @@ impl PackSubmission<'_> {
             Ok(submitted) => submitted,
             Err(error @ RequestError::Unclear { .. }) => match self.find_array(&script) {
                 Some(found) => found,
-                None => return Err(self.unclear(&error, &script)),
+                None => return Err(unclear(&error, &script)),
             },
             Err(error) => {
                 let kept = format!("the jobs are in {}", self.root.display());
@@ -70,10 +70,12 @@ impl PackSubmission<'_> {
             found.first().map(|array| (array.id, array.pending + array.running))
         })
     }
+}
 
-    fn unclear(&self, error: &RequestError, script: &Path) -> Failure {
-        let script = shell_words::quote(&script.display().to_string()).into_owned();
-        slurm::not_submitted(error)
-            .hint(format!("squeue --me --name={NAME} shows within a minute whether Slurm has the jobs; if not: sbatch {script}"))
-    }
+/// Returns the failure of a submission that Slurm may have received.
+fn unclear(error: &RequestError, script: &Path) -> Failure {
+    let script = shell_words::quote(&script.display().to_string()).into_owned();
+    slurm::not_submitted(error).hint(format!(
+        "squeue --me --name={NAME} shows within a minute whether Slurm has the jobs; if not: sbatch {script}"
+    ))
 }

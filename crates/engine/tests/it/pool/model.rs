@@ -198,7 +198,6 @@ impl Moment {
         for (number, member) in self.members.iter().enumerate() {
             match member {
                 Member::Pending if self.may_start(number) => all.push(Happening::Start(number)),
-                Member::Pending => {}
                 Member::Working(_) | Member::Leading(_) => {
                     for to in 0..self.members.len() {
                         let turn = |fault, silent| Happening::Turn { member: number, fault, silent, to };
@@ -233,7 +232,7 @@ impl Moment {
                     }
                 }
                 Member::Killed => all.push(Happening::Dies(number)),
-                Member::Over => {}
+                Member::Pending | Member::Over => {}
             }
         }
         all.extend((0..self.running.len()).map(Happening::Completes));
