@@ -217,8 +217,7 @@ pub(crate) fn not_submitted(error: &RequestError) -> Failure {
 ///
 /// # Errors
 /// If Slurm refuses it or does not answer.
-pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
+pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, RequestError> {
     let command = sbatch::command(&script.display().to_string(), options);
-    let submitted = sbatch::submit(&context.slurm, &command);
-    submitted.map(|submitted| submitted.id).map_err(|error| not_submitted(&error))
+    sbatch::submit(&context.slurm, &command).map(|submitted| submitted.id)
 }

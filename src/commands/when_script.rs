@@ -332,7 +332,7 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Usage, "--submit asks Slurm itself: leave --snapshot out")
                 .id(ErrorId::OptionsConflict));
         }
-        let id = slurm::submit(context, &path, &options)?;
+        let id = slurm::submit(context, &path, &options).map_err(|error| slurm::not_submitted(&error))?;
         let costs = when_script_text::costs(chosen);
         print(context, &format!("Submitted as job {id}. Costs you: {costs}.\n"))?;
         Ok(Exit::Done)

@@ -100,7 +100,7 @@ fn an_array_has_as_many_tasks_as_slurm_accepts() {
 }
 
 #[test]
-fn an_array_whose_submission_was_not_answered_is_found_and_never_submitted_again() {
+fn a_submission_without_an_answer_is_found_and_never_repeated() {
     let lost = "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1";
     let sandbox = sweep(9, ", max_gpus: 1").program("sbatch", lost);
     let queue = "script=\"$root/home/.local/state/hsched/together/r1/runs/hsched-run.sbatch\"\n\
@@ -108,6 +108,10 @@ fn an_array_whose_submission_was_not_answered_is_found_and_never_submitted_again
     let sandbox = sandbox.program("squeue", queue);
     let told = sandbox.run(&format!("{PACK} --at-most 3 --array")).succeeds();
     assert!(told.contains("submitted as jobs 9_1, 9_2, 9_3"), "{told}");
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+    let queue = queue.replace("9_[1-12%3]", "9");
+    let sandbox = sweep(4, ", max_gpus: 1").program("sbatch", lost).program("squeue", &queue);
+    assert!(sandbox.run(PACK).succeeds().contains("submitted as job 9\n"));
     assert_eq!(sandbox.calls("sbatch").len(), 1);
     let sandbox = sweep(9, ", max_gpus: 1").program("sbatch", lost);
     let refused = sandbox.run(&format!("{PACK} --at-most 3 --array")).fails(1);

@@ -7,8 +7,7 @@ use crate::app::slurm;
 use crate::commands::pack::{NAME, PackSubmission, script_of};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::ArrayPlan;
-use hsched_model::JobId;
-use hsched_slurm::RequestError;
+use hsched_slurm::{RequestError, pool_jobs};
 use hsched_ui::Failure;
 
 /// Times to search the queue for a submission without an answer, and the pause between them.
@@ -21,11 +20,11 @@ impl PackSubmission<'_> {
         let mut allocations = Vec::new();
         for seat in (1..).take(wanted) {
             let script = script_of(&self.root, seat);
-            match slurm::submit(self.context, &script, self.sbatch) {
+            let find = |queue: &str| pool_jobs::parse(queue, &[&script]).first().map(|job| job.id);
+            let answer = slurm::submit(self.context, &script, self.sbatch);
+            match answer.or_else(|error| self.recover(&error, &script, find)) {
                 Ok(id) => allocations.push((id.to_string(), script)),
-                Err(failure) if allocations.is_empty() => {
-                    return Err(failure.hint(format!("the jobs are in {}", self.root.display())));
-                }
+                Err(failure) if allocations.is_empty() => return Err(failure),
                 Err(failure) => {
                     let count = allocations.len();
                     self.context
@@ -40,42 +39,43 @@ impl PackSubmission<'_> {
     /// Submits the job array; returns the tasks that may run at a time with their script.
     pub(super) fn submit_array(&self, array: ArrayPlan) -> Result<Vec<(String, PathBuf)>, Failure> {
         let script = script_of(&self.root, 1);
-        let (id, tasks) = match slurm::submit_array(self.context, &script, self.sbatch, array) {
-            Ok((id, tasks)) if tasks < array.tasks => {
-                self.context.note(&format!(
-                    "Slurm accepts {tasks} tasks at a time; the last one submits the array again"
-                ));
-                (id, tasks)
-            }
-            Ok(submitted) => submitted,
-            Err(error @ RequestError::Unclear { .. }) => match self.find_array(&script) {
-                Some(found) => found,
-                None => return Err(unclear(&error, &script)),
-            },
-            Err(error) => {
-                let kept = format!("the jobs are in {}", self.root.display());
-                return Err(slurm::not_submitted(&error).hint(kept));
-            }
+        let find = |queue: &str| {
+            let array = pool_jobs::arrays(queue, &script).into_iter().next()?;
+            Some((array.id, array.pending + array.running))
         };
+        let answer = slurm::submit_array(self.context, &script, self.sbatch, array);
+        let (id, tasks) = answer.or_else(|error| self.recover(&error, &script, find))?;
+        if tasks < array.tasks {
+            self.context.note(&format!(
+                "Slurm accepts {tasks} tasks at a time; the last one submits the array again"
+            ));
+        }
         Ok((1..=array.at_once.min(tasks)).map(|task| (format!("{id}_{task}"), script.clone())).collect())
     }
 
-    /// Returns the array that Slurm has submitted although it did not answer, and its number of tasks.
-    fn find_array(&self, script: &Path) -> Option<(JobId, u32)> {
-        (0..LOOKS).find_map(|look| {
+    /// Returns what `find` finds in the queue if Slurm may have received the submission of a script; it is never
+    /// repeated.
+    fn recover<T>(
+        &self,
+        error: &RequestError,
+        script: &Path,
+        find: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let failure = slurm::not_submitted(error);
+        if !matches!(error, RequestError::Unclear { .. }) {
+            return Err(failure.hint(format!("the jobs are in {}", self.root.display())));
+        }
+        let found = (0..LOOKS).find_map(|look| {
             if look > 0 {
                 self.context.clock.sleep(BETWEEN_LOOKS);
             }
-            let found = slurm::arrays(self.context, script).ok()?;
-            found.first().map(|array| (array.id, array.pending + array.running))
+            find(&self.context.ask(&pool_jobs::command()).ok()?)
+        });
+        let script = shell_words::quote(&script.display().to_string()).into_owned();
+        found.ok_or_else(|| {
+            failure.hint(format!(
+                "squeue --me --name={NAME} shows within a minute whether Slurm has the jobs; if not: sbatch {script}"
+            ))
         })
     }
-}
-
-/// Returns the failure of a submission that Slurm may have received.
-fn unclear(error: &RequestError, script: &Path) -> Failure {
-    let script = shell_words::quote(&script.display().to_string()).into_owned();
-    slurm::not_submitted(error).hint(format!(
-        "squeue --me --name={NAME} shows within a minute whether Slurm has the jobs; if not: sbatch {script}"
-    ))
 }

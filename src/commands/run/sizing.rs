@@ -99,8 +99,8 @@ impl LocalRun<'_> {
                     let script = script.display().to_string();
                     jobs.push(PoolJob { id, state: hsched_slurm::SlurmState::Pending, script });
                 }
-                Err(failure) => {
-                    self.is_refused(failure.message, elapsed, sizing);
+                Err(error) => {
+                    self.is_refused(slurm::not_submitted(&error).message, elapsed, sizing);
                     break;
                 }
             }
