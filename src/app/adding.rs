@@ -206,7 +206,7 @@ impl Addition {
         matches!(self.before, Before::Kept { .. })
     }
 
-    /// Returns its effect as a word for JSON.
+    /// Returns the addition's effect as a word for JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self.before {
             Before::Nothing => "added",
@@ -216,7 +216,7 @@ impl Addition {
         }
     }
 
-    /// Returns its effect as text.
+    /// Returns the addition's effect as text.
     pub(crate) fn text(&self, dry_run: bool, by: By) -> String {
         let would = match by {
             _ if dry_run => "would be ",

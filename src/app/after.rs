@@ -15,7 +15,7 @@ pub(crate) fn behind(job: &Job) -> Option<String> {
         .then(|| format!("depends on {}: hsched watch submits it once {which} completed", names.join(", ")))
 }
 
-/// Returns a note for each predecessor that is not in the file; it may have been added before.
+/// Adds a note for each predecessor that is not in the file; it may have been added before.
 pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
     for job in jobs {
         let unknown = job.after.iter().filter(|name| jobs.iter().all(|other| other.name != **name));

@@ -109,8 +109,8 @@ fn placement(problem: &Problem, cluster: &Cluster, job: usize, option: &RequestO
     checked(problem, vec![(job, Decision::place(placement.clone()))]).map(|_| placement)
 }
 
-/// Returns the plan that gives GPUs to as many jobs as fit together, in order; `changes` says why the others
-/// have none.
+/// Returns the plan that gives GPUs to as many jobs as fit together, in order. `changes` has the decisions on
+/// the jobs without requests; the jobs that do not fit wait.
 fn at_one_time(
     PlanningInput { problem, .. }: &PlanningInput,
     intents: &[PlannedSubmission],

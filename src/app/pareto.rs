@@ -22,7 +22,7 @@ const USUAL_BUDGET: Duration = Duration::from_secs(10);
 pub(crate) struct ParetoFront {
     pub problem: Problem,
     pub plans: Vec<(ParetoPlan, PlanFile)>,
-    /// The unit of their costs; `None` if an offered GPU type has no price.
+    /// The unit of the plans' costs; `None` if an offered GPU type has no price.
     pub unit: Option<Unit>,
     pub notes: Vec<String>,
 }

@@ -85,7 +85,7 @@ fn unsuitable(wanted: Option<&GpuType>, all: &[GpuType]) -> String {
 fn stand_in(context: &Context, shape: &PoolShape<'_>, types: &[&GpuType], number: u32) -> Option<Job> {
     let name = JobName::new(&format!("allocation-{number}")).ok()?;
     let mut job = Job::only_planned(name, SAMPLES.into(), 1, SAMPLES.into());
-    // It runs as long as the allocation, divided by the margin of its time limit.
+    // The job runs as long as the allocation, divided by the margin of its time limit.
     let run_s = shape.time.0 / context.settings.jobs.time_margin;
     let speed = Speed::rate(f64::from(SAMPLES) / run_s / f64::from(shape.gpus))?;
     job.throughput = types.iter().map(|gpu_type| ((*gpu_type).clone(), speed)).collect();

@@ -20,7 +20,7 @@ use hsched_ui::{Exit, Failure};
 /// The queue as it was read.
 pub(crate) struct Looked {
     pub snapshot: Snapshot,
-    /// Its age.
+    /// The snapshot's age.
     pub age: Seconds,
 }
 

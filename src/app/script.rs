@@ -72,7 +72,7 @@ impl Script {
         Self { file: Some(file), words, notes: Vec::new(), environment }
     }
 
-    /// Returns the display name of its file.
+    /// Returns the display name of the script's file.
     pub(crate) fn name(&self) -> String {
         self.file.as_ref().map_or_else(|| "this request".to_owned(), |file| input::name(&file.path))
     }

@@ -147,7 +147,8 @@ impl KeptScript {
     }
 }
 
-/// Resubmits scripts whose pending submission was cancelled for that; reports each answer.
+/// Resubmits scripts whose pending submission was cancelled in order to submit them again; reports each
+/// answer.
 ///
 /// # Errors
 /// If the state cannot be written.

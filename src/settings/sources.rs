@@ -70,7 +70,7 @@ pub fn own_slurm_restarts() -> u32 {
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The values of a Slurm job's variables, each if it is set.
+/// The values of a Slurm job's environment variables; `None` if a variable is not set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlurmJobFacts {
     pub nodes: Option<u32>,

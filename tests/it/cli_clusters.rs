@@ -74,7 +74,7 @@ fn a_cluster_by_a_new_name_is_taken_when_its_user_says_so() {
     fs::write(&path, edited).expect("a file");
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!(sandbox.snapshot()["cluster"], "south");
-    // It is stored as usual, so later damage can be repaired.
+    // The edited cluster is stored as usual, so later damage can be repaired.
     fs::remove_file(&path).expect("a file");
     fs::remove_file(sandbox.state("state.json.old")).expect("a file");
     sandbox.run("cancel --all").exits(0);

@@ -1,4 +1,5 @@
-//! `--report`, `--svg` and `--csv` of `simulate`, `plan`, `when` and `history`: one page with its data, pictures and tables.
+//! `--report`, `--svg` and `--csv` of `simulate`, `plan`, `when` and `history`: a page that contains its
+//! data, pictures and tables.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

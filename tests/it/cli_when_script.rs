@@ -21,7 +21,8 @@ srun python train.py
 #SBATCH --mem=200G
 ";
 
-/// Two of four V100 are free for six hours; then a job for all of them comes first. Four A100 are free in another partition.
+/// Two of four V100 are free for six hours, after which a pending job gets all four. Four A100 are free in
+/// another partition.
 fn queue() -> Value {
     let node = |name: &str, gpu_type: &str, partition: &str| json!({ "name": name, "partitions": [partition], "cpus": 32, "gpus": [{ "type": gpu_type, "count": 4 }] });
     json!({ "schema": "hsched.queue/1", "taken_at": 1_795_345_200, "cluster": "small",
@@ -272,8 +273,8 @@ fn a_job_file_goes_on_as_before() {
     assert!(refused.stderr.contains("after --"), "{}", refused.stderr);
 }
 
-/// Returns a sandbox with a Slurm on which another job holds all V100s of the only node until its limit, with
-/// past runs of one hour.
+/// Returns a sandbox with a Slurm on which one job holds two of the four V100s of the only node until its
+/// limit, and a pending job requests all four. Past runs of the script took one hour.
 fn busy() -> Sandbox {
     let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let of_two =

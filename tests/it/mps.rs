@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use crate::real_user::wait_within;
 use crate::sandbox::Sandbox;
 
-/// In place of the daemon: a process of a session of its own.
+/// A script that stands in for NVIDIA's daemon: it starts a process in a separate session.
 const DAEMON: &str = r#"if [ "$1" = -d ]; then
   setsid sleep 600 >/dev/null 2>&1 &
   echo $! >"$root/daemon"

@@ -107,9 +107,9 @@ impl JobState {
     }
 
     /// Returns whether the next piece continues the job after a piece that was cut or interrupted. A running
-    /// next piece does, because it made the other one stop. A pending one has too short a limit if the same
-    /// limit cut the other piece before it finished an epoch. Several pieces in a row without an epoch are a
-    /// fault of the job.
+    /// next piece does, because it made the earlier piece stop. A pending next piece has too short a limit if
+    /// the same limit cut the earlier piece before an epoch ended. Several pieces in a row without an epoch
+    /// are a fault of the job.
     fn has_heir(&mut self, end: &End, epochs: u64) -> bool {
         if !matches!(end, End::TimedOut | End::Cut) || epochs > 0 {
             return end.is_cut();

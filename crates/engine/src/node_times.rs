@@ -23,9 +23,9 @@ pub struct SlowNode {
     pub gpu_type: GpuType,
     /// The model whose ranks showed it.
     pub model: String,
-    /// Fraction by which its ranks take longer.
+    /// Fraction by which the node's ranks take longer.
     pub slower: f64,
-    /// Time at which it was first seen.
+    /// Time at which the node was first observed to be slow.
     pub since: Time,
     /// Time from which jobs that avoid the node may use it again.
     pub until: Time,
@@ -234,7 +234,7 @@ fn rounded(part: f64) -> f64 {
     (part * 1000.0).round() / 1000.0
 }
 
-/// Returns the median of some numbers; an empty list is not allowed.
+/// Returns the median of some numbers; NaN for an empty list.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

@@ -48,7 +48,7 @@ pub struct Knows<'a, E> {
 pub struct JobRequests {
     /// At most [`JobRequests::MOST`], each with a unique id, counted from 0.
     pub requests: Vec<RequestOption>,
-    /// Their number before some were dropped because of the maximum.
+    /// Number of requests before some were dropped because of the maximum.
     pub possible: usize,
     /// Requests dropped because their limit would end the job before it is done, and it cannot resume.
     pub cut: Vec<RequestOption>,

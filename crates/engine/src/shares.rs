@@ -72,7 +72,7 @@ impl NewShares {
 }
 
 impl SubmissionRecord {
-    /// Returns whether its ranks can adopt other shares while they run.
+    /// Returns whether the submission's ranks can adopt other shares while they run.
     pub(super) fn takes_shares(&self, job: &Job) -> bool {
         let ignored = self.new_shares.as_ref().is_some_and(|shares| shares.stage == SharesStage::Ignored);
         self.tells_shares && !ignored && self.ranks.len() > 1 && job.training().is_none()

@@ -66,43 +66,45 @@ pub struct JobState {
     /// Length of the last whole epoch reported.
     #[serde(rename = "epoch_s")]
     pub epoch: Option<Seconds>,
-    /// Mean time of its starts until the first step, from reports.
+    /// Mean time of the job's starts until the first step, from reports.
     #[serde(default, rename = "startup_s", skip_serializing_if = "Option::is_none")]
     pub startup: Option<Seconds>,
-    /// Its longest pause that looked like a stall but proved harmless.
+    /// The job's longest pause that looked like a stall but proved harmless.
     #[serde(default, rename = "pause_s", skip_serializing_if = "Option::is_none")]
     pub pause: Option<Seconds>,
-    /// Time at which its last finished epoch was seen.
+    /// Time at which the job's last finished epoch was seen.
     pub epoch_at: Option<Time>,
     pub added: Time,
     /// The last event, as a message for the user.
     pub last: (Time, String),
     /// An earlier submission that is still in Slurm; until it ends, no other may be submitted.
     pub stray: Option<JobId>,
-    /// GPU types outside its file's list on which its first run failed; it is not tried there again.
+    /// GPU types that the job's file does not list and on which its first run failed; they are not tried
+    /// again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
-    /// Nodes on which its check before the first step failed, with the time.
+    /// Nodes on which the job's check before the first step failed, with the time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfit: BTreeMap<NodeName, Time>,
-    /// The job that it waits for: its predecessor, or a run of its sweep if the sweep's limit is reached.
+    /// The job that this one waits for: its predecessor, or a run of its sweep if the sweep's limit is
+    /// reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<JobName>,
     pub past: Vec<PastAttempt>,
-    /// Its target's metric, for the epochs that reported it.
+    /// The metric of the job's target, for the epochs that reported it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
-    /// An early stop that its metrics allow.
+    /// An early stop that the job's metrics allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<EarlyEnd>,
-    /// Its position in its sweep, from 0, if the sweep has a halving rule; it stays the same when earlier
-    /// jobs are forgotten.
+    /// The job's position in its sweep, from 0, if the sweep has a halving rule; it stays the same when
+    /// earlier jobs are forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
     /// Whether the user was warned that it will miss its deadline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
-    /// Whether the speeds in its spec are assumptions for an unknown model.
+    /// Whether the speeds in the job's spec are assumptions for an unknown model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
     /// Whether no measurement supports the assumed speeds yet; predictions from them are meaningless.
@@ -116,7 +118,7 @@ pub struct PastAttempt {
     pub attempt: SubmissionRecord,
     pub ended: Time,
     pub end: End,
-    /// Number of epochs that it finished.
+    /// Number of epochs that the submission finished.
     pub epochs: u64,
 }
 
@@ -244,8 +246,8 @@ impl JobState {
     }
 
     /// Returns the shortest time limit for the next attempt: twice the longest limit that cut the job since
-    /// its last new epoch. While the length of an epoch is unknown, it is at least the longest limit within
-    /// which the job made progress.
+    /// its last new epoch. While the length of an epoch is unknown, earlier limits that cut the job before a
+    /// new epoch also count twice, and limits within which the job made progress count once.
     pub fn least_limit(&self) -> Option<Seconds> {
         let mut is_fruitless = true;
         let least = self.past_since_added().rev().filter_map(|past| {

@@ -53,8 +53,9 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples.chunk_by(same).map(|alike| alike[(alike.len() - 1) / 2].clone()).collect()
 }
 
-/// Returns the samples from the length of a whole job that completed in one attempt without a report, and is
-/// long enough for its start and end to be negligible. They are dropped at the first report.
+/// Returns the samples from the length of a whole job that completed in one attempt without a report. The job
+/// must be a command, or long enough for its start and end to be negligible. The samples are dropped at the
+/// first report.
 pub(super) fn by_the_whole(
     tracked: &JobState,
     of: &SubmissionKey,

@@ -20,7 +20,7 @@ const SCRIPT: &str = include_str!("../../../templates/mps.sh");
 #[derive(Debug)]
 pub struct MpsDaemon {
     guard: Child,
-    /// The folder with its pipe and its logs.
+    /// The folder with the daemon's pipe and its logs.
     folder: String,
 }
 

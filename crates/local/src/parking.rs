@@ -17,7 +17,7 @@ const TO_END: Seconds = Seconds(10.0);
 pub(super) struct ParkedTraining {
     pub guarded: GuardedProcesses,
     pub lease: Lease,
-    /// Completed epochs when it was parked.
+    /// Completed epochs when the training was parked.
     pub epochs: u64,
     /// Duration of the last epoch, if known.
     pub epoch: Option<Seconds>,
@@ -32,7 +32,7 @@ enum ParkingHold {
     /// The training was asked to move its data to the host.
     Moving,
     Moved,
-    /// The training was asked to end within some time.
+    /// The training was asked to end by a given time.
     Ending {
         until: Time,
     },
@@ -65,7 +65,7 @@ impl ParkedTraining {
         Self { guarded, lease, epochs, epoch, memory, hold }
     }
 
-    /// Returns whether its data is in host memory.
+    /// Returns whether the training's data is in host memory.
     pub(super) fn is_moved(&self) -> bool {
         matches!(self.hold, ParkingHold::Moving | ParkingHold::Moved)
     }

@@ -68,7 +68,7 @@ impl LocalWorld<'_> {
         Some(Seconds((length.0 - self.now().since(begun).0).max(0.0)))
     }
 
-    /// Lets a parked training continue as a submission once the submissions in its way have made room.
+    /// Lets a parked training continue as a submission once the submissions on its devices have made room.
     ///
     /// # Errors
     /// If the new owner of the processes cannot be recorded; they then stay parked.

@@ -22,7 +22,7 @@ struct JobGroup {
     partitions: Option<String>,
     /// The needs of a rank.
     needs: RankNeeds,
-    /// Nodes that they must avoid for now.
+    /// Nodes that the jobs must avoid for now.
     avoided: BTreeSet<NodeName>,
 }
 

@@ -71,7 +71,7 @@ pub struct Usage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub name: String,
-    /// Whether it is the default partition.
+    /// Whether this is the default partition.
     pub default: bool,
     /// Longest walltime of a job; `None` means unlimited.
     pub max_time: Option<Seconds>,

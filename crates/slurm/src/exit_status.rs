@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitStatus {
     pub code: u8,
-    /// The signal that ended it; 0 for none.
+    /// The signal that ended the program; 0 for none.
     pub signal: u8,
 }
 

@@ -9,7 +9,7 @@ pub struct JobRecord {
     pub id: JobId,
     /// The id of the first component and this component's index, for heterogeneous jobs.
     pub het: Option<(JobId, u32)>,
-    /// The id of its array, if it is a task of one.
+    /// The id of the job's array, if it is a task of one.
     pub array: Option<JobId>,
     pub name: String,
     pub state: SlurmState,

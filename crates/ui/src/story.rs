@@ -32,7 +32,7 @@ pub struct Story {
 /// One line of a story.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoryLine {
-    /// When it was noticed, if that was before the turn that prints it.
+    /// When the event was noticed, if that was before the turn that prints it.
     pub at: Option<Time>,
     /// The job of the line; lines about nodes have none.
     pub job: Option<JobName>,

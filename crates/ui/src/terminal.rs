@@ -27,9 +27,9 @@ pub struct Terminal {
 pub struct TerminalKind {
     /// Columns, if the user has set them.
     pub columns: Option<usize>,
-    /// Whether it understands no control sequences.
+    /// Whether the terminal understands no control sequences.
     pub is_dumb: bool,
-    /// Whether it can show only ASCII.
+    /// Whether the terminal can show only ASCII.
     pub is_ascii: bool,
 }
 

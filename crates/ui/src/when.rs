@@ -21,9 +21,9 @@ pub struct When<'a> {
 /// A job and its requests.
 #[derive(Clone, Debug)]
 pub struct WhenJob<'a> {
-    /// Its name, and the names of jobs with the same estimates.
+    /// The job's name, and the names of jobs with the same estimates.
     pub names: Vec<&'a str>,
-    /// Its position in the queue as text.
+    /// The job's position in the queue as text.
     pub place: Option<String>,
     pub rows: Vec<WhenRow<'a>>,
     /// The row to submit, with the reason.

@@ -108,7 +108,7 @@ pub(super) struct PackRequest<'a> {
     pub run: &'a str,
     /// Options for sbatch.
     pub sbatch: &'a [String],
-    /// The flags for its hsched run.
+    /// The flags for `hsched run` in the allocation.
     pub planning: &'a PlanningArgs,
     /// The flags for the choice of queue requests.
     pub search: SearchArgs,

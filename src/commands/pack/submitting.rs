@@ -15,7 +15,8 @@ const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 impl PackSubmission<'_> {
-    /// Submits the first Slurm jobs; returns them with their scripts. If Slurm refuses a later one, the leader of the pool tries again.
+    /// Submits the first Slurm jobs, and returns them with their scripts. If Slurm refuses a later one, the
+    /// leader of the pool tries again.
     pub(super) fn submit(&self, wanted: usize) -> Result<Vec<(String, PathBuf)>, Failure> {
         let mut allocations = Vec::new();
         for seat in (1..).take(wanted) {

@@ -8,7 +8,7 @@ use hsched_local::{BEFORE_END, NOTICE_BEFORE};
 use hsched_model::{Seconds, Time};
 use hsched_ui::{Exit, Failure};
 
-/// Time beyond their grace period before jobs are killed.
+/// Time beyond the jobs' grace period before jobs are killed.
 pub(super) const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
@@ -18,7 +18,7 @@ const TERMINATE: i32 = nix::sys::signal::Signal::SIGTERM as i32;
 /// The signal with which Slurm announces the end of an allocation.
 pub(super) const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
-/// How early Slurm may announce it: a minute, plus some seconds for the transmission.
+/// How much earlier than asked Slurm may send the signal: a minute, plus some seconds for the transmission.
 const EARLY: Seconds = Seconds(65.0);
 
 impl LocalRun<'_> {

@@ -57,7 +57,7 @@ struct TurnResult {
 pub(super) enum WakeReason {
     /// An event has occurred or is due.
     Turn,
-    /// A signal asks it to end.
+    /// A signal asks hsched to end.
     Ending(i32),
 }
 
@@ -121,7 +121,7 @@ impl<'a> LocalRun<'a> {
         })
     }
 
-    /// Runs the jobs of the state and the given ones until all have ended or a signal asks it to end.
+    /// Runs the jobs of the state and the given ones until all have ended or a signal asks hsched to end.
     ///
     /// # Errors
     /// If the state is unusable.

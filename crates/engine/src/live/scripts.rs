@@ -31,7 +31,7 @@ pub struct JobScript {
     /// The submission for which the script was written.
     pub of: SubmissionKey,
     pub text: Result<String, String>,
-    /// The directory in which it runs.
+    /// The directory in which the script runs.
     pub workdir: PathBuf,
     pub walltime: Walltime,
     /// Notes for the user, one sentence each.

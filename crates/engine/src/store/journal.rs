@@ -87,7 +87,8 @@ fn exit(end: &End) -> Option<u8> {
     }
 }
 
-/// Returns an action as lines of the journal, one for each affected job.
+/// Returns an action as lines of the journal: one for each affected submission, or none for an action that
+/// the state records.
 pub(super) fn action_lines(action: &Action) -> Vec<Value> {
     let request =
         |word: &str, of: &SubmissionKey, why: &str| about(of, json!({ "action": word, "why": why }));

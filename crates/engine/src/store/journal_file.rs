@@ -122,7 +122,7 @@ impl Journal {
         journal
     }
 
-    /// Returns whether it is empty or contains only part of its first line.
+    /// Returns whether the journal is empty or contains only part of its first line.
     pub(super) fn is_blank(&self) -> bool {
         self.last == 0 && self.faults.is_empty()
     }

@@ -287,8 +287,8 @@ impl LastWord {
     }
 }
 
-/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has, or if it
-/// is unknown.
+/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has claimed
+/// it, or if the claim contains no job id.
 ///
 /// # Errors
 /// If the file exists and cannot be read.

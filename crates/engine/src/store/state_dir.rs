@@ -234,7 +234,7 @@ impl StateDir {
         Ledger::open(self, rules, at)
     }
 
-    /// Returns its path.
+    /// Returns the directory's path.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -97,8 +97,8 @@ impl ComponentSettings {
         Ok(())
     }
 
-    /// Applies an environment variable. For an option without a value, `yes`, a number or an empty text sets
-    /// it.
+    /// Applies an environment variable. An option without a value is set by `yes`, a number other than 0, or
+    /// an empty text; other texts unset it.
     ///
     /// # Errors
     /// Slurm's message about its value.
@@ -209,7 +209,7 @@ impl ComponentSettings {
         self.values.keys().any(|name| self.is_unknown(name) && !UNASKED.contains(name))
     }
 
-    /// Returns the last of `--exclusive` and `--oversubscribe`; only the former makes nodes exclusive.
+    /// Returns the last of `--exclusive` and `--oversubscribe`; only `--exclusive` makes nodes exclusive.
     pub(super) fn exclusive(&self) -> Exclusive {
         if self.is_set("exclusive") { self.shared } else { Exclusive::No }
     }

@@ -26,7 +26,7 @@ pub struct LineChange {
 /// An option that cannot be changed in the script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotInScript {
-    /// The command line sets it and has precedence.
+    /// The command line sets the option and has precedence.
     #[error("--{name} is given on the command line, which wins over the script: change it there")]
     CommandLine { name: String },
     #[error("the environment sets --{name} ({variable}), and wins over the script: change it there")]

@@ -17,7 +17,7 @@ pub use self::names::NameReplacer;
 /// A call with the layout of its output.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Name of its output, without an extension.
+    /// Name of the call's output, without an extension.
     pub name: String,
     pub command: CommandLine,
     layout: OutputLayout,

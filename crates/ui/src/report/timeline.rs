@@ -13,7 +13,7 @@ pub struct GpuHolding {
     /// The start of training, after a restart.
     pub work: f64,
     pub end: f64,
-    /// Node, type and number of its GPUs.
+    /// Node, type and number of the job's GPUs.
     pub gpus: Vec<(String, String, u32)>,
 }
 
