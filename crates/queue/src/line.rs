@@ -36,7 +36,7 @@ pub(super) struct Use {
 
 /// A pending job, or the pending tasks of an array.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingEntry {
     pub key: LineKey,
     pub shape: usize,
     /// Time limit in seconds.

@@ -219,7 +219,7 @@ pub struct QueueJob {
     pub asks: Asks,
     /// The job's nodes and its start; `None` while the job is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<Running>,
+    pub running: Option<HeldNodes>,
     /// The reservation to which the job was submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
@@ -244,7 +244,7 @@ pub struct QueueJob {
 
 /// The nodes and the start of a running job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Running {
+pub struct HeldNodes {
     pub since: Time,
     pub holds: Vec<NodeHolding>,
 }

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::app::slurm;
+use crate::app::slurm::{self, NotSubmitted};
 use crate::commands::pack::{NAME, PackSubmission, script_of};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::ArrayPlan;
-use hsched_slurm::{RequestError, pool_jobs};
 use hsched_ui::Failure;
 
 /// Times to search the queue for a submission without an answer, and the pause between them.
@@ -21,9 +20,12 @@ impl PackSubmission<'_> {
         let mut allocations = Vec::new();
         for seat in (1..).take(wanted) {
             let script = script_of(&self.root, seat);
-            let find = |queue: &str| pool_jobs::parse(queue, &[&script]).first().map(|job| job.id);
+            let find = || {
+                let found = slurm::pool_allocations(self.context, std::slice::from_ref(&script))?;
+                found.first().map(|allocation| allocation.job)
+            };
             let answer = slurm::submit(self.context, &script, self.sbatch);
-            match answer.or_else(|error| self.recover(&error, &script, find)) {
+            match answer.or_else(|error| self.recover(error, &script, find)) {
                 Ok(id) => allocations.push((id.to_string(), script)),
                 Err(failure) if allocations.is_empty() => return Err(failure),
                 Err(failure) => {
@@ -40,12 +42,12 @@ impl PackSubmission<'_> {
     /// Submits the job array; returns the tasks that may run at a time with their script.
     pub(super) fn submit_array(&self, array: ArrayPlan) -> Result<Vec<(String, PathBuf)>, Failure> {
         let script = script_of(&self.root, 1);
-        let find = |queue: &str| {
-            let array = pool_jobs::arrays(queue, &script).into_iter().next()?;
+        let find = || {
+            let array = slurm::pool_arrays(self.context, &script)?.into_iter().next()?;
             Some((array.id, array.pending + array.running))
         };
         let answer = slurm::submit_array(self.context, &script, self.sbatch, array);
-        let (id, tasks) = answer.or_else(|error| self.recover(&error, &script, find))?;
+        let (id, tasks) = answer.or_else(|error| self.recover(error, &script, find))?;
         if tasks < array.tasks {
             self.context.note(&format!(
                 "Slurm accepts {tasks} tasks at a time; the last one submits the array again"
@@ -58,19 +60,18 @@ impl PackSubmission<'_> {
     /// repeated.
     fn recover<T>(
         &self,
-        error: &RequestError,
+        NotSubmitted { failure, is_unclear }: NotSubmitted,
         script: &Path,
-        find: impl Fn(&str) -> Option<T>,
+        find: impl Fn() -> Option<T>,
     ) -> Result<T, Failure> {
-        let failure = slurm::not_submitted(error);
-        if !matches!(error, RequestError::Unclear { .. }) {
+        if !is_unclear {
             return Err(failure.hint(format!("the jobs are in {}", self.root.display())));
         }
         let found = (0..LOOKS).find_map(|look| {
             if look > 0 {
                 self.context.clock.sleep(BETWEEN_LOOKS);
             }
-            find(&self.context.ask(&pool_jobs::command()).ok()?)
+            find()
         });
         let script = shell_words::quote(&script.display().to_string()).into_owned();
         found.ok_or_else(|| {

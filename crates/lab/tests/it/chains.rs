@@ -137,7 +137,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     let mut site = sites::site(cluster.clone(), &real);
     if story.gpus > 1 {
         // A submission keeps its GPUs for a while when it has to make room.
-        site.saving = simulate::Saving::AfterEpoch;
+        site.saving = simulate::SaveReaction::AfterEpoch;
     }
     let world = simulate::SimulatedWorld::new(site, story.incidents.clone(), Time(0.0));
     let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());

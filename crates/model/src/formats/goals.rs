@@ -22,7 +22,7 @@ fn looks_like_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let year = parts.len() > 1 && is_number(&parts[0]) && parts[0].len() == 4;
-    text.contains('T') || year || parts.len() > 2 && parts[..2].iter().all(|part| is_number(part))
+    text.contains('T') || year || parts.len() > 2 && parts[..2].iter().all(is_number)
 }
 
 fn within(value: &ReaderValue<'_>) -> Option<Seconds> {

@@ -7,7 +7,7 @@ use crate::kit::lasting_order::LastingOrder;
 use crate::kit::line::{GpuShape, Line, Merge, OrderKey, order};
 use crate::pace::{asked_epoch, key};
 use crate::progress::EpochsLeft;
-use crate::{Changed, Decision, JobModel, Problem, Repacking};
+use crate::{Decision, JobModel, Problem, ProblemChanges, Repacking};
 use hsched_model::Time;
 
 /// The GPUs, the jobs waiting for them, and the speed of each kind of job.
@@ -104,11 +104,11 @@ impl SchedulingState {
         }
         let all: Vec<usize>;
         let (came, other, left): (&[usize], &[usize], &[usize]) = match &problem.changed {
-            Changed::All => {
+            ProblemChanges::All => {
                 all = problem.present().collect();
                 (&all, &[], &[])
             }
-            Changed::Since { came, left, other } => (came, other, left),
+            ProblemChanges::Since { came, left, other } => (came, other, left),
         };
         for &job in left {
             self.line.remove(job);

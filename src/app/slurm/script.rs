@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::app::asking::{SlurmQuery, ask};
 use crate::app::context::Context;
 use crate::app::file_kind::has_script_ending;
-use crate::app::permissions::user_name;
+use crate::app::slurm::cached_query::{SlurmQuery, ask};
+use crate::app::slurm::permissions::user_name;
 use crate::app::{input, state};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::OutputCache;
