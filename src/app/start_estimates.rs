@@ -1,5 +1,6 @@
 //! Start estimates of one job's requests: snapshots, forecasts, and the choice of a request.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,9 +20,9 @@ use hsched_model::{
 };
 use hsched_queue::{
     Calibration, Estimate, Growth, GrowthSource, PriorityEstimate, Question, Snapshot, Start, StartEstimate,
-    forecast,
+    forecast, jobs_in_words,
 };
-use hsched_ui::{Exit, Failure};
+use hsched_ui::{Exit, Failure, Terminal};
 
 /// Options for the queue.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -116,26 +117,55 @@ impl ClusterQueue {
         }
     }
 
+    /// Returns the queue as it is now, if this look is too old for the conclusion that a job starts at once;
+    /// `None` if it is not, or if Slurm does not show a newer one.
+    ///
+    /// # Errors
+    /// If Slurm's answer cannot be read.
+    pub(crate) fn newer(&self, context: &Context) -> Result<Option<Self>, Failure> {
+        if !self.is_live || self.age < queue_look::FRESH {
+            return Ok(None);
+        }
+        let queue = Self::live(context, queue_look::look(context, Freshness::Seconds)?);
+        Ok((queue.age < self.age).then(|| queue.with_site(context)))
+    }
+
     /// Returns the queue with the model learnt from looks.
     pub(crate) fn with_site(self, context: &Context) -> Self {
         Self { site: site_waits::learnt(context), ..self }
     }
 
+    /// Returns when the queue was read, for the first line of an answer, if its age matters.
+    pub(crate) fn seen_earlier(&self) -> Option<String> {
+        self.is_old().then(|| self.seen())
+    }
+
+    /// Returns this first line, or an empty text.
+    pub(crate) fn first_line(&self, terminal: Terminal) -> String {
+        let line = |seen: String| hsched_ui::wrap(&seen, terminal.width(), "  ") + "\n";
+        self.seen_earlier().map_or_else(String::new, line)
+    }
+
+    /// Returns when the queue was read, for a note, if its age does not matter.
+    pub(crate) fn seen_now(&self) -> Option<String> {
+        (!self.is_old()).then(|| self.seen())
+    }
+
     /// Returns when the queue was read, in words; for an older look, also how to read it again.
-    pub(crate) fn seen(&self) -> String {
+    fn seen(&self) -> String {
         let age = match self.age.0 {
             seconds if seconds < 600.0 => format!("{seconds:.0} s"),
             _ => hsched_ui::duration(self.age),
         };
         // A look is older than this only if Slurm is slow or does not answer, which a note reports.
-        let can_be_read = self.is_live && self.is_old() && self.age < queue_look::MINUTE;
+        let can_be_read = self.is_old() && self.age < queue_look::MINUTE;
         let again = if can_be_read { "; --refresh reads it again" } else { "" };
         format!("{}: queue seen {age} ago{again}", self.name)
     }
 
     /// Returns whether the queue was read so long ago that its age matters.
-    pub(crate) fn is_old(&self) -> bool {
-        self.age >= queue_look::WORTH_SAYING
+    fn is_old(&self) -> bool {
+        self.is_live && self.age >= queue_look::WORTH_SAYING
     }
 
     /// Returns a note on the assumed growth of pending jobs' priorities, if it was not measured directly.
@@ -324,6 +354,21 @@ pub(crate) fn possible(
 }
 
 impl PossibleRequests {
+    /// Removes the requests for which Slurm may preempt running jobs of the user; if all are such, notes it.
+    pub(crate) fn spare_own(&mut self, job: &Job) {
+        for options in &mut self.requests {
+            RequestOption::spare_own(options);
+        }
+        let stopped: BTreeSet<String> =
+            self.requests.iter().flatten().flat_map(|option| option.preempts.clone()).collect();
+        if !stopped.is_empty() {
+            let jobs = jobs_in_words(&stopped.into_iter().collect::<Vec<_>>());
+            let note =
+                format!("{}: Slurm may stop (preempt) your running {jobs} for any of its requests", job.name);
+            self.notes.push(note);
+        }
+    }
+
     /// Returns the first entry with the same requests as the job at this index, for which the estimates are
     /// identical.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {

@@ -108,7 +108,7 @@ impl ThroughArgs {
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
         let chosen = numbers.iter().copied().zip(chosen).collect();
         let entries = entries::entries(input, chosen, &context.settings.jobs)?;
-        notes.extend(queue.is_old().then(|| queue.seen()));
+        notes.splice(0..0, queue.seen_earlier());
         notes.extend(queue.rests_on());
         notes.extend(
             entries

@@ -36,7 +36,8 @@ fn job(shown: &JobPage) -> Value {
             "start": start(&advice.start),
             "sooner_s": advice.sooner,
             "in_place": advice.remedy.keeps_job(),
-            "command": command,
+            "command": command.as_ref().ok(),
+            "command_unknown": command.as_ref().err(),
         })).collect::<Vec<_>>()),
     })
 }

@@ -52,6 +52,9 @@ pub enum Start {
     Refused(Refusal),
 }
 
+/// A start within this many seconds counts as immediate.
+const NOW: f64 = 60.0;
+
 /// When a request would start and end, in seconds from the snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
@@ -87,6 +90,11 @@ impl Start {
             Self::Estimated(forecast) => Some(forecast),
             Self::Unknown(_) | Self::Never | Self::Refused(_) => None,
         }
+    }
+
+    /// Returns whether the request starts at once, by the median.
+    pub fn is_now(&self) -> bool {
+        self.forecast().is_some_and(|forecast| forecast.start.median.0 < NOW)
     }
 
     /// Returns whether the request can never start.

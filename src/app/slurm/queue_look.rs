@@ -33,13 +33,17 @@ const DAY: Seconds = Seconds(86400.0);
 /// Time limit of a command; after it, the last answer is used.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Minimum age of a look that answers mention.
-pub(crate) const WORTH_SAYING: Seconds = Seconds(5.0);
+/// Minimum age of a look that answers mention in their first line.
+pub(crate) const WORTH_SAYING: Seconds = Seconds(1.0);
+
+/// Maximum age of a look from which a start at once may be concluded: free GPUs may be taken within seconds.
+pub(crate) const FRESH: Seconds = Seconds(5.0);
 
 /// Maximum age of a look if Slurm answers quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     AMinute,
+    Seconds,
     Now,
 }
 
@@ -52,6 +56,7 @@ impl Freshness {
     fn good_for(self) -> Seconds {
         match self {
             Self::AMinute => MINUTE,
+            Self::Seconds => FRESH,
             Self::Now => Seconds(0.0),
         }
     }
@@ -157,7 +162,7 @@ struct Rest {
     /// Jobs that ended since the history was queried.
     later: CachedOutput,
     has_accounting: bool,
-    /// Whether Slurm enforces limits and they were queried.
+    /// Whether Slurm enforces limits or preempts by QOS, and both were queried.
     asked_limits: bool,
 }
 
@@ -170,7 +175,7 @@ impl CachedSlurm<'_> {
         let known = Config::parse(config.text.as_deref().unwrap_or_default());
         let has_accounting = known.has_accounting();
         let (mut associations, mut qos) = (CachedOutput::default(), CachedOutput::default());
-        let asked_limits = has_accounting && queue::enforced(&known);
+        let asked_limits = has_accounting && (queue::enforced(&known) || queue::by_qos(&known));
         if asked_limits {
             associations = self.ask("limits", HOUR, &limits::associations_command());
             qos = self.ask("qos", HOUR, &limits::qos_command());

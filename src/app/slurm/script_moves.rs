@@ -17,7 +17,7 @@ use hsched_queue::{
     Change, ChangeEstimate, ChangeQuestion, Drawback, PendingJob, Remedy, estimate_changes, is_component,
 };
 use hsched_slurm::script_changes::{settings, words};
-use hsched_slurm::{CommandLine, RemedyTarget, TestOnlyAnswer, remedy_command, sbatch};
+use hsched_slurm::{CommandLine, TestOnlyAnswer, change_command, sbatch};
 use hsched_ui::{Failure, rough_duration};
 
 /// Interval for evaluating a script's request.
@@ -162,17 +162,16 @@ fn better(
         change.start.forecast().map_or(f64::INFINITY, |forecast| forecast.start.median.0)
     };
     let best = best.min_by(|one, other| start(one).total_cmp(&start(other)));
-    let Some(ChangeEstimate { set, request: changed, sooner, .. }) = best else { return Ok(None) };
+    let Some(ChangeEstimate { set, sooner, .. }) = best else { return Ok(None) };
     let options = settings(&reading, &request, &set.changes).map(|list| words(&list)).unwrap_or_default();
     let options = [&script.options[..], &options].concat();
     let gain = sooner
         .map_or_else(String::new, |sooner| format!(" (starts about {} sooner)", rough_duration(sooner)));
     let is_anew = is_anew(&set.changes);
+    let command = change_command(&set, &job.id);
     let remedy = if is_anew { Remedy::NewJob(set) } else { Remedy::InPlace(set) };
     let words = format!("{}{gain}", remedy.words(&request));
-    let target = RemedyTarget { id: &job.id, script: None, gpus_in_all: false };
     if !is_anew {
-        let command = remedy_command(&remedy, &changed, target);
         return Ok(Some(ScriptMove { words, kind: MoveKind::InPlace(command, options) }));
     }
     // A request that Slurm would refuse must not cost the job its place.

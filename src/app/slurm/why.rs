@@ -14,6 +14,7 @@ use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
 use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};
 use hsched_slurm::job_details::{self, JobDetails};
+use hsched_slurm::script::SlurmVersion;
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
 use hsched_ui::{Exit, Failure};
 
@@ -57,6 +58,12 @@ impl<'a> JobFinder<'a> {
         Ok(Self { context, queue, is_live: true })
     }
 
+    /// Returns the version of the cluster's Slurm.
+    pub(crate) fn version(&self) -> Option<SlurmVersion> {
+        let config = if self.is_live { self.context.slurm.config() } else { None };
+        SlurmVersion::parse(config?.get("SLURM_VERSION")?)
+    }
+
     /// Returns the user's pending jobs.
     ///
     /// # Errors
@@ -86,6 +93,20 @@ impl<'a> JobFinder<'a> {
             record: None,
         });
         Ok(found.collect())
+    }
+
+    /// Reads the queue again if this look is too old for the conclusion that a job starts at once; returns whether
+    /// there is a newer one.
+    ///
+    /// # Errors
+    /// If Slurm's answer cannot be read.
+    pub(crate) fn look_for_start_now(&mut self) -> Result<bool, Failure> {
+        let newer = self.queue.newer(self.context)?;
+        let is_newer = newer.is_some();
+        if let Some(newer) = newer {
+            self.queue = newer;
+        }
+        Ok(is_newer)
     }
 
     /// Reads the queue again, because a job was submitted or changed since the last look.
@@ -280,11 +301,14 @@ impl<'a> JobFinder<'a> {
                 // Changing the job would not help.
                 explanation.way_out.clear();
             }
+            explanation.why.extend(self.preemption(&pending.job));
             let state =
                 found.details.as_ref().map_or("PENDING".to_owned(), |detail| detail.record.state.to_string());
             return ExplainedJob { found, state, explanation, starts, pending: Some(pending) };
         }
-        let (state, explanation) = self.without_waiting(&found, &at);
+        let (state, mut explanation) = self.without_waiting(&found, &at);
+        let running = found.job.as_ref().filter(|_| explanation.kind == StateKind::Running);
+        explanation.why.extend(running.and_then(|job| self.preemption(job)));
         ExplainedJob {
             found,
             state,
@@ -292,6 +316,11 @@ impl<'a> JobFinder<'a> {
             starts: StartAdvice { as_is: None, advice: Vec::new(), is_looked_for: false },
             pending: None,
         }
+    }
+
+    /// Returns a sentence about the QOS whose jobs may preempt a job.
+    fn preemption(&self, job: &QueueJob) -> Option<String> {
+        self.queue.snapshot.preempting_words(job.qos.as_deref()?)
     }
 
     /// Returns the starts according to the learnt model, if it is used.
