@@ -306,8 +306,8 @@ impl LocalWorld<'_> {
             reported(&self.site.site.state, state, &mut self.samples, at);
         self.slot_memory.keep(|of| self.running.contains_key(of));
         let root = &self.site.site.state;
-        let most = |of: &SubmissionKey| reports::max_memory(&report_folder(root, &of.run, &of.name()));
-        for (of, excess) in self.slot_memory.excesses(most) {
+        let folder = |of: &SubmissionKey| report_folder(root, &of.run, &of.name());
+        for (of, excess) in self.slot_memory.excesses(folder) {
             match odd.iter_mut().find(|(other, _)| *other == of) {
                 Some((_, what)) => *what = format!("{what}; {excess}"),
                 None => odd.push((of, excess)),

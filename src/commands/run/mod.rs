@@ -1,6 +1,7 @@
 //! `hsched run`: the engine on the GPUs of this machine or of the surrounding allocation.
 
 mod adding;
+mod array_sizing;
 mod assumed;
 mod closing;
 mod complaint;
