@@ -36,7 +36,8 @@ pub(super) struct Args {
     sort: Option<String>,
     /// Print only the command that repeats the best run.
     ///
-    /// The command is that of the job file with its working directory and environment variables, without setup lines, and runs as one process.
+    /// The command is that of the job file with its working directory and environment variables, without setup lines, and runs as one process. It
+    /// prints its reports, and saves its checkpoints to a new directory.
     #[arg(long)]
     best: bool,
     /// Output format.
