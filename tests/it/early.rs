@@ -156,7 +156,7 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
     let step = take(state(jobs), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&step.actions), ["stop a", "stop c"]);
     let why = &step.state.jobs[0].early.as_ref().expect("stops").why;
-    assert_eq!(why, "halving (place 2 of 3 at epoch 9, the best continues)");
+    assert_eq!(why, "halving (place 2 of 3 so far at epoch 9; it may continue up to place 1)");
 }
 
 #[test]

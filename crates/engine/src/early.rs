@@ -82,7 +82,7 @@ fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
         let Some(job_id) = attempt.job_id else { continue };
         let (of, why) = (attempt.key(&name), why.clone());
         match stage {
-            Stage::Running => actions.push(Action::Stop { of, job_id, why }),
+            Stage::Running => actions.push(Action::Stop { of, job_id, then: AfterStop::Finish, why }),
             Stage::Pending => actions.push(Action::Cancel { of, job_id, why }),
             // The job was about to move to other GPUs.
             Stage::Stopping { then: then @ AfterStop::GoOn, .. } => *then = AfterStop::Finish,
@@ -163,9 +163,9 @@ impl State {
         let limits = (tracked.job.epochs, first_rung(tracked.job.epochs, stop.not_before, own_bracket));
         let ranking = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (ranking.rung, ranking.place, ranking.of, ranking.kept);
-        let who =
-            if kept == 1 { "the best continues".to_owned() } else { format!("the best {kept} continue") };
-        Some(format!("halving (place {place} of {of} at epoch {rung}, {who})"))
+        Some(format!(
+            "halving (place {place} of {of} so far at epoch {rung}; it may continue up to place {kept})"
+        ))
     }
 }
 
