@@ -106,7 +106,8 @@ fn row(reference: &str, size: Size) {
     }
 }
 
-/// Prints by how much the mean completion time of other policies is longer, on average and at most.
+/// Prints by how much the mean completion time of other policies exceeds that of the reference, on average
+/// and at most.
 fn loss(reference: &str) {
     println!("{LOSS_PROBLEMS} problems of {} jobs on {} GPUs", SMALL.jobs, SMALL.gpus);
     println!("| policy | sync | mean loss | worst loss |");

@@ -17,8 +17,8 @@ fn main() {
     divan::main();
 }
 
-/// Returns a cluster of `workers` GPUs in nodes of five (V100, P100 and T4 in turn), and `jobs` like those of
-/// the paper.
+/// Returns a cluster of `workers` GPUs in nodes of five (P100, T4 and V100 in turn), and `jobs` jobs like
+/// those of the TPDS 2024 paper.
 fn problem(workers: u32, jobs: u32) -> Problem {
     const NAMES: [&str; 3] = ["p100", "t4", "v100"];
     const RATES: [[f64; 3]; 4] =

@@ -95,7 +95,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
     Trace::of_entries(cluster(gpus), (0..jobs).map(entry).collect::<Vec<_>>())
 }
 
-/// A job that takes this number of seconds on its V100.
+/// A job that takes this number of seconds on the V100s that it requests.
 fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
     let rate = |speed: f64| {
         let rate = 100.0 * (1.0 + kind / 26.0) * speed;

@@ -78,7 +78,7 @@ impl Context {
         Ok(Self { settings, wrong_settings, terminal, clock, slurm, directory, config })
     }
 
-    /// Returns Slurm's configuration; `None` if it is unavailable. Calls Slurm once.
+    /// Returns Slurm's configuration; `None` if it is unavailable. Calls Slurm only until it has answered.
     pub(crate) fn config(&self) -> Option<&site::Config> {
         if let Some(known) = self.config.get() {
             return known.as_ref();

@@ -186,7 +186,7 @@ pub(crate) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
 /// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.
 ///
 /// # Errors
-/// If a file in that directory cannot be read.
+/// If the directory does not exist, a file in it cannot be read, or it has the helper of an earlier version.
 pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     let mut template = Template::default();
     let Some(directory) = &context.settings.templates else { return Ok(template) };

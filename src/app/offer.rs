@@ -91,7 +91,7 @@ pub(crate) fn offer(
     Ok(Offered { capacity, problem, is_in_use })
 }
 
-/// Returns a note for each type of which fewer GPUs are up than an account may use.
+/// Returns a note for each GPU type with fewer GPUs on nodes that are up than the setting `capacity` states.
 fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<String> {
     let note = |(gpu_type, limit): (&GpuType, &u32)| {
         let up = up.get(gpu_type).copied().unwrap_or(0);

@@ -26,11 +26,11 @@ pub(crate) fn user_name() -> String {
     user.map(|user| user.name).unwrap_or_default()
 }
 
-/// Refuses jobs with an account outside this user's, if Slurm enforces accounts; otherwise notes that Slurm
-/// charges another one.
+/// Refuses jobs with an account that is not one of this user's, if Slurm enforces accounts; otherwise notes
+/// that Slurm charges the default account.
 ///
 /// # Errors
-/// Names the first such job, and the user's accounts.
+/// If there is such a job; the message names the first one and the user's accounts.
 pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Failure> {
     let named = |job: &&&Job| wanted(context, job).account.is_some();
     if !jobs.iter().any(|job| named(&job)) {

@@ -53,8 +53,7 @@ pub(crate) struct Tuning {
     seed: u64,
 }
 
-/// Parses the name of a policy for one point in time, or one of [`Self::WATCHED`]; others are refused with
-/// the reason.
+/// Parses the name of a policy of one of the sets below; other policies are refused with the reason.
 #[derive(Clone)]
 pub(crate) struct PolicyName {
     names: fn(&Registry) -> Vec<&'static str>,
@@ -109,7 +108,7 @@ impl TypedValueParser for PolicyName {
 }
 
 impl PolicyArgs {
-    /// Returns a policy by name, with these parameters and those of `parameters` without a flag here.
+    /// Returns a policy by name, with the values of these flags; `parameters` has the other values.
     ///
     /// # Errors
     /// If the policy decides over time and is not suitable here.

@@ -15,18 +15,18 @@ use hsched_ui::{Exit, Failure};
 pub(crate) struct Printed {
     pub key: SubmissionKey,
     pub job_id: Option<JobId>,
-    /// Whether its script has started, as far as known.
+    /// Whether the submission's script has started, as far as known.
     pub has_begun: bool,
-    /// Whether the beginning of its part is known.
+    /// Whether it is known where the submission's part of the file begins.
     is_told_apart: bool,
-    /// Its files; several if an sbatch option redirects errors to a separate file.
+    /// The output's files; several if an sbatch option redirects errors to a separate file.
     pub parts: Vec<FilePart>,
-    /// Notes on its files.
+    /// Notes on the output's files.
     notes: Vec<String>,
 }
 
 impl Printed {
-    /// Prints the notes on its files.
+    /// Prints the notes on the output's files.
     pub(crate) fn note(&self, context: &Context) {
         self.notes.iter().for_each(|note| context.note(note));
         if !self.is_told_apart {
@@ -37,7 +37,7 @@ impl Printed {
         }
     }
 
-    /// Returns its output if that is separable from earlier submissions.
+    /// Returns the submission's output if it can be separated from that of earlier submissions.
     pub(crate) fn told_apart(&self) -> Option<&FilePart> {
         self.parts.first().filter(|_| self.is_told_apart)
     }

@@ -20,7 +20,7 @@ use hsched_ui::{Exit, Failure};
 /// The queue as it was read.
 pub(crate) struct Looked {
     pub snapshot: Snapshot,
-    /// Its age.
+    /// The snapshot's age.
     pub age: Seconds,
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<Looked, Fa
     Ok(looked)
 }
 
-/// Returns the queue, at most a minute old. If Slurm does not show its queue, returns only the nodes, as if
-/// other users' jobs were hidden.
+/// Returns the queue, at most as old as `freshness` allows. If Slurm does not show its queue, returns only
+/// the nodes, as if other users' jobs were hidden.
 ///
 /// # Errors
 /// If Slurm does not show its nodes either (exit 69).
@@ -196,7 +196,8 @@ impl CachedSlurm<'_> {
         }
     }
 
-    /// Stores the growth of priorities for looks that are too close to an earlier one to measure it.
+    /// Stores the growth of priorities, and restores it for looks that are too close to an earlier one to
+    /// measure it.
     fn keep_growth(&self, snapshot: &mut Snapshot) {
         let (now, known) = (snapshot.taken_at, self.answers.get("growth"));
         match snapshot.scheduling.priority_per_hour {

@@ -63,7 +63,7 @@ const REFUSED: &[Refused] = &[
 /// Refuses sbatch options that hsched decides itself, or that would lose the job.
 ///
 /// # Errors
-/// If there is such an option; the failure names the alternative.
+/// If there is such an option; the message gives the reason or the alternative.
 pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
     for option in options {
         if let Some((_, _, why)) = REFUSED.iter().find(|refused| is_meant(option, refused)) {

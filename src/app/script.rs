@@ -72,7 +72,7 @@ impl Script {
         Self { file: Some(file), words, notes: Vec::new(), environment }
     }
 
-    /// Returns the display name of its file.
+    /// Returns the display name of the script's file.
     pub(crate) fn name(&self) -> String {
         self.file.as_ref().map_or_else(|| "this request".to_owned(), |file| input::name(&file.path))
     }
@@ -82,7 +82,7 @@ impl Script {
         self.reading_of(self.file.as_ref().map(|file| file.bytes.as_slice()), &[], version)
     }
 
-    /// Returns `sbatch`'s interpretation of another text of the script, with more options.
+    /// Returns `sbatch`'s interpretation of the script with a different text and more options.
     pub(crate) fn reading_of(
         &self,
         text: Option<&[u8]>,
@@ -143,8 +143,8 @@ fn clock_of(text: &str) -> Option<String> {
     Some(format!("{}:{:02}:00", minutes / 60, minutes % 60))
 }
 
-/// Returns whether a file is a batch script: it begins with `#!` or options, or its name has a script
-/// extension.
+/// Returns whether a file is a batch script: it begins with `#!` or has `#SBATCH` lines, or its name has a
+/// script extension.
 pub(crate) fn is_script(text: &[u8], path: &Path) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
     text.starts_with(b"#!") || lines.any(|line| line.starts_with(b"#SBATCH")) || has_script_ending(path)
@@ -177,7 +177,8 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
     name
 }
 
-/// Returns the past runs with a name, at most an hour old; if Slurm has none, a note says why.
+/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm has none, a note
+/// says why.
 ///
 /// # Errors
 /// If there is no state directory.

@@ -202,8 +202,8 @@ fn is_anew(changes: &[Change]) -> bool {
     changes.iter().any(|change| matches!(change, Change::GpuType(_)))
 }
 
-/// Returns whether a change is notable and has no drawback without permission: a limit that past runs do not
-/// show to suffice, or preemption.
+/// Returns whether a change gains enough and has no drawback that the user must accept: a limit that past
+/// runs do not show to suffice, or preemption.
 fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     let is_risky = |drawback: &Drawback| {
         matches!(
@@ -218,7 +218,7 @@ fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     }
     match (change_estimate.sooner, before) {
         (Some(sooner), Some(before)) => sooner.0 >= LEAST_GAIN.max(LEAST_PART * before.0),
-        // Without a change it never starts.
+        // Without a change, the script never starts.
         _ => true,
     }
 }

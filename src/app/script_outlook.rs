@@ -14,13 +14,13 @@ use hsched_slurm::script_changes::{Setting, SiteRequest, settings, site_request,
 
 /// The start estimate of a script.
 pub(crate) struct ScriptOutlook {
-    /// Its request; for a het job, that of the component that starts last.
+    /// The script's request; for a het job, that of the component that starts last.
     pub request: Request,
     /// Number of components of a het job; 1 for other jobs.
     pub components: usize,
     /// Options that affect the start but are ignored.
     pub not_counted: Vec<String>,
-    /// Why it never starts without changes, as far as partitions or nodes show.
+    /// Why the script never starts without changes, as far as partitions or nodes show.
     pub obstacle: Option<String>,
     pub estimates: ChangeEstimates,
     /// The options of each listed change, in order.

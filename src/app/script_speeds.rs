@@ -15,7 +15,7 @@ use hsched_ui::Failure;
 const BATCH: u64 = 64;
 
 /// Returns the speeds of a model with the job's name on the types of a cluster, relative to that on `from`;
-/// empty if there is no such model.
+/// empty if no model has this name.
 ///
 /// # Errors
 /// If the file of measured speeds cannot be used.

@@ -112,7 +112,7 @@ fn environment() -> Vec<u8> {
     text
 }
 
-/// The data of a script's first submission.
+/// The stored data of a script's last submission.
 pub(crate) struct KeptScript {
     pub bytes: Vec<u8>,
     environment: Vec<u8>,
@@ -147,7 +147,8 @@ impl KeptScript {
     }
 }
 
-/// Resubmits scripts whose pending submission was cancelled for that; reports each answer.
+/// Resubmits scripts whose pending submission was cancelled in order to submit them again; reports each
+/// answer.
 ///
 /// # Errors
 /// If the state cannot be written.

@@ -25,14 +25,14 @@ struct KeptAdvice {
     remedies: Vec<KeptRemedy>,
 }
 
-/// The name of its file.
+/// The name of the file with the displayed remedies.
 const NAME: &str = "why";
 
 /// How long a list is valid, in seconds: a quarter of an hour.
 const GOOD_FOR: f64 = 900.0;
 
 impl KeptRemedy {
-    /// Returns its command.
+    /// Returns the remedy's command.
     pub(crate) fn command(&self) -> CommandLine {
         CommandLine::new(self.program.clone(), self.args.clone())
     }

@@ -23,7 +23,7 @@ use hsched_slurm::{
 };
 use hsched_ui::{Exit, Failure};
 
-/// Its display name.
+/// The display name of this batch system.
 pub(crate) const NAME: &str = "Slurm";
 
 /// The world of queued jobs.

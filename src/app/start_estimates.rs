@@ -101,9 +101,9 @@ pub(crate) struct ClusterQueue {
     pub age: Seconds,
     /// Calibration from past predictions for this cluster.
     pub learnt: Option<PastPredictions>,
-    /// The model of its waits learnt from looks.
+    /// The model of the cluster's waits, learnt from looks.
     pub site: Option<SiteWaits>,
-    /// Whether it was read from Slurm, so that `--refresh` can read it again.
+    /// Whether the queue was read from Slurm, so that `--refresh` can read it again.
     is_live: bool,
 }
 
@@ -126,7 +126,7 @@ impl ClusterQueue {
         Self { site: site_waits::learnt(context), ..self }
     }
 
-    /// Returns when it was read, in words; for an older look, also how to read it again.
+    /// Returns when the queue was read, in words; for an older look, also how to read it again.
     pub(crate) fn seen(&self) -> String {
         let age = match self.age.0 {
             seconds if seconds < 600.0 => format!("{seconds:.0} s"),
@@ -138,7 +138,7 @@ impl ClusterQueue {
         format!("{}: queue seen {age} ago{again}", self.name)
     }
 
-    /// Returns whether it was read so long ago that its age matters.
+    /// Returns whether the queue was read so long ago that its age matters.
     pub(crate) fn is_old(&self) -> bool {
         self.age >= queue_look::WORTH_SAYING
     }
@@ -162,13 +162,13 @@ impl ClusterQueue {
         Some(format!("{}: {known}: look again in 15 min", self.name))
     }
 
-    /// Returns a note on each limit that delays the user's jobs, with the users of that limit.
+    /// Returns a note on each limit that delays the user's jobs, with how much of it the user and others use.
     pub(crate) fn reached_limits(&self) -> impl Iterator<Item = String> {
         let name = &self.name;
         self.snapshot.reached_limits().into_iter().map(move |limit| format!("{name}: {limit}"))
     }
 
-    /// Returns the calibration of its intervals.
+    /// Returns the calibration of the estimates' intervals.
     pub(crate) fn calibration(&self) -> Option<Calibration> {
         self.learnt.map(|(calibration, _)| calibration)
     }
@@ -278,20 +278,21 @@ pub(crate) struct PossibleRequests {
     requests: Vec<Vec<RequestOption>>,
     /// Why there are none.
     nothing: Option<String>,
-    /// Notes on its speeds and on exclusions.
+    /// Notes on the job's speeds and on exclusions.
     pub notes: Vec<String>,
 }
 
 /// The estimates of a job's requests.
 #[derive(Clone)]
 pub(crate) struct JobEstimates {
-    /// Estimates in order of their ends.
+    /// Estimates, ordered by the estimated ends of the requests.
     pub list: Vec<OptionEstimate>,
     /// Why there are none.
     pub nothing: Option<String>,
 }
 
-/// Returns the exit code if some jobs of a file got a request; jobs with predecessors need none yet.
+/// Returns the exit code: done if at least one job of a file got a request and no other job lacks one. Jobs
+/// with predecessors need none yet.
 pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
     let (mut some, mut all) = (false, true);
     for (job, got) in jobs {

@@ -7,7 +7,8 @@ use hsched_model::{Job, Request, RequestId, RequestOption};
 use hsched_queue::{JobChoice, Jobs, Offer, Start, StartEstimate, choose_together, race};
 use hsched_ui::{Failure, ProgressLine};
 
-/// Maximum number of requests per job considered together with those of other jobs: the best alone.
+/// Maximum number of requests per job considered together with those of other jobs: the best ones of the job
+/// alone.
 const MOST_OF_JOB: usize = 8;
 
 /// The result for some jobs.
@@ -22,7 +23,7 @@ pub(crate) struct Through {
     pub notes: Vec<String>,
 }
 
-/// Chooses a request for each job, with all of them in one queue.
+/// Chooses a request for each job, while all jobs wait in one queue.
 ///
 /// # Errors
 /// If the measured speeds cannot be read.

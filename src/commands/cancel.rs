@@ -195,7 +195,7 @@ impl Args {
     }
 }
 
-/// Returns the failure for a name without a job.
+/// Returns the failure for a name that no job has.
 pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let scripts = state.scripts.iter().map(|script| script.name.as_str());
     let known: Vec<&str> =

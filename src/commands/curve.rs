@@ -254,7 +254,8 @@ fn reports(points: &[(u64, f64)]) -> Vec<CurvePoint> {
     points.iter().map(|&(epoch, value)| CurvePoint { epoch, value }).collect()
 }
 
-/// Returns the chart: at most one point of the band for each column of a wide terminal.
+/// Returns the chart. The band has one point for each remaining epoch, or from 64 to 127 points if at least
+/// 64 epochs remain.
 fn picture<'a>(asked: &'a CurveQuestion, verdict: &CurveVerdict) -> CurvePicture<'a> {
     let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
     let stride = (goal.epochs.saturating_sub(last) / 64).max(1);

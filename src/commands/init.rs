@@ -72,7 +72,7 @@ impl Subcommand for Args {
     }
 }
 
-/// Returns what Slurm or the file shows; a machine without Slurm is also fine.
+/// Returns what Slurm or the file shows; a machine without Slurm is not an error.
 fn known(args: &Args, context: &Context) -> Result<SiteFindings, Failure> {
     if !args.source.is_live() {
         let seen = input::cluster(context, &args.source)?;

@@ -179,7 +179,8 @@ fn read(bytes: &[u8], name: &str, sbatch: &[String]) -> ScriptReading {
     read_script(&source)
 }
 
-/// Refuses options that sbatch refuses, and scripts that are not a single job.
+/// Refuses scripts that sbatch refuses, options that do not work in pieces, and scripts that are not a single
+/// job.
 fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     let file = input::name(path);
     let wrong =
@@ -224,7 +225,7 @@ fn header(text: &str) -> String {
 
 /// The result of submitting the first piece of a chain.
 enum FirstPiece<'a> {
-    /// A dry run shows its script.
+    /// A dry run shows the piece's script.
     Shown {
         script: &'a str,
     },

@@ -139,7 +139,7 @@ pub(super) struct EstimatedJob<'a> {
     /// Index of the first job with the same requests, whose estimates it shares.
     first: usize,
     pub list: Vec<OptionEstimate>,
-    /// Why it has no requests.
+    /// Why the job has no requests.
     nothing: Option<String>,
     pub choice: Option<Choice>,
     pub notes: Vec<String>,

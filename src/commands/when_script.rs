@@ -66,10 +66,10 @@ pub(super) struct ScriptReport<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
     pub queue: &'a ClusterQueue,
-    /// Why Slurm refuses it.
+    /// Why Slurm refuses the script.
     pub refused: Option<String>,
     pub past: PastRuns,
-    /// `None` if it is refused, or its number of nodes or GPUs is unknown.
+    /// `None` if the script is refused, or its number of nodes or GPUs is unknown.
     pub outlook: Option<ScriptOutlook>,
     pub notes: Vec<String>,
 }
@@ -180,7 +180,7 @@ impl ScriptQuestion<'_> {
         Ok(ScriptReport { script: self.script, reading, queue, refused, past, outlook, notes })
     }
 
-    /// Returns a listed change by its number, counted from 0.
+    /// Returns a listed change and its place in the list, from 0; `number` counts from 1.
     fn change<'a>(
         &self,
         context: &Context,
@@ -202,7 +202,7 @@ impl ScriptQuestion<'_> {
             })?,
             // A number must not select a change that was not listed under it.
             Some(None) => usize::MAX,
-            // No list was shown, so this is --dry-run without a number, which shows the list.
+            // Without a list shown before, as with --dry-run, the number refers to the current list.
             None => number - 1,
         };
         let Some(chosen) = list.get(place) else {

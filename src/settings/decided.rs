@@ -131,7 +131,8 @@ impl Settings {
         &self.notes
     }
 
-    /// Returns the defaults, parsed like all other values: the table of keys is their only definition.
+    /// Returns the defaults, parsed like all other values. The table of keys defines them, except for the
+    /// state directory and the effect of the variable `NO_COLOR`.
     fn built_in(sources: &Sources, problems: &mut Vec<SettingsProblem>) -> Option<Self> {
         let mut settings = Self::blank()?;
         settings.state_dir = sources.state_home.as_ref().map(|home| home.join("hsched"));

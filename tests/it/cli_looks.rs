@@ -21,7 +21,7 @@ fn looks(sandbox: &Sandbox, days: u32) {
     let first = now - f64::from(days) * 24.0 * HOUR;
     for look in 0..=days * 24 {
         let at = first + f64::from(look) * HOUR;
-        // The looks are in descending order of time.
+        // The jobs of a look are in descending order of submission.
         let job = |age: u32| {
             let submitted = at - f64::from(age) * HOUR - 900.0;
             let since = submitted + 2.0 * HOUR;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::queue_look::site;
 use crate::sandbox::Sandbox;
 
-/// A node of four A100s with two jobs of ann's: one runs on three GPUs for six more hours, and the other
-/// requests all four and is too long.
+/// A node with four A100s. Of ann's jobs, one runs on three GPUs for six more hours, one requests four GPUs
+/// and exceeds the partition's time limit, and one waits for an account limit; a job of bob's is held.
 fn snapshot() -> String {
     let gpus = |count: u32| json!([{ "type": "a100", "count": count }]);
     json!({

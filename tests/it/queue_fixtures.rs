@@ -101,7 +101,7 @@ fn age_answer(sandbox: &Sandbox, seconds: f64, change: impl FnOnce(&mut Value)) 
     std::fs::write(&path, answer.to_string()).expect("written");
 }
 
-/// Slurm preempts jobs of partition `low` for those of `high`, also if both are of one user.
+/// Slurm preempts jobs of partition `low` for those of `high`, even if both are of one user.
 #[test]
 fn watch_requests_no_gpus_of_a_running_job_of_ones_own() {
     let scontrol = r#"case "$*" in

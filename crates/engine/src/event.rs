@@ -97,7 +97,7 @@ pub enum News {
     Queued { job_id: JobId, submit_time: Option<String> },
     /// Slurm gives another reason why the submission is pending.
     Waits(QueueReason),
-    /// Its processes run, on these GPUs if known.
+    /// The submission's processes run, on these GPUs if known.
     Started { job_id: JobId, submit_time: Option<String>, at: Time, gpus: Option<Gpus> },
     /// Rank 0 has reported an epoch.
     Epoch(EpochReport),
@@ -187,21 +187,21 @@ pub enum End {
     /// The deadline given to Slurm has passed.
     Deadline,
     Cancelled,
-    /// Another submission of its race started first.
+    /// Another submission of the race started first.
     Yielded,
-    /// It ended in this way before it had claimed the job of its race, so the other submissions can still
-    /// claim it. [`apply`](fn@crate::apply) keeps the inner end.
+    /// The submission ended in this way before it had claimed the job of its race, so the race's other
+    /// submissions can still claim the job. [`apply`](fn@crate::apply) keeps the inner end.
     Untaken(Box<Self>),
-    /// It stopped on request or at its time limit before the last epoch and saved nothing.
+    /// The submission stopped on request or at its time limit before the last epoch and saved nothing.
     Cut,
-    /// Like `Cut`, because the stop signal killed its commands, which do not handle it.
+    /// Like `Cut`, but the stop signal killed its commands, because they do not handle it.
     Unhandled,
     /// The hsched process that ran it ended, after letting it save if possible. The job is not to blame,
     /// however often this happens.
     Interrupted,
-    /// Like `Interrupted`, but it wrote no checkpoint.
+    /// Like `Interrupted`, but its program wrote no checkpoint.
     InterruptedUnsaved,
-    /// Slurm no longer knows it, and it recorded no exit.
+    /// Slurm no longer knows the submission, and it recorded no exit.
     Vanished,
     /// This many tasks of an array did not complete; `first` is how the first of them ended.
     Tasks {
@@ -222,12 +222,12 @@ impl End {
         )
     }
 
-    /// Returns whether it is known that it saved nothing when it stopped.
+    /// Returns whether the submission is known to have saved nothing when it stopped.
     pub(super) fn is_unsaved(&self) -> bool {
         matches!(self, Self::Cut | Self::Unhandled | Self::InterruptedUnsaved)
     }
 
-    /// Returns whether it stopped on request or at its time limit.
+    /// Returns whether the submission stopped on request or at its time limit.
     pub fn is_cut(&self) -> bool {
         matches!(self, Self::Saved | Self::TimedOut | Self::Cut | Self::Unhandled)
     }

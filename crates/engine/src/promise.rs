@@ -123,7 +123,7 @@ fn sort_requests(ranks: &BTreeMap<usize, StartRank>, changes: &mut [(usize, Deci
     }
 }
 
-/// Returns whether two jobs differ only in their names and their progress.
+/// Returns whether two jobs differ only in their names, epochs, progress and rounds.
 fn are_alike(first: &JobModel, second: &JobModel) -> bool {
     let JobModel { name, epochs, progress, rounds, .. } = first.clone();
     JobModel { name, epochs, progress, rounds, ..second.clone() } == *first

@@ -6,7 +6,7 @@ use hsched_model::Job;
 /// The epoch at which a job begins, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumePoint {
-    /// At its first epoch, because none was ever finished.
+    /// At the job's first epoch, because none was ever finished.
     First,
     /// After `done` finished epochs of `epochs` in total; its program saved them unless it `repeats` some.
     After { done: u64, epochs: u64, repeats: bool },

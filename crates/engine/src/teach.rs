@@ -16,8 +16,8 @@ pub(super) struct Measured<'a> {
 }
 
 /// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
-/// length. If the length is not reported, the time since the previous epoch was `seen` is used, which is
-/// better than no measurement. Slow nodes give no information about the speed of a GPU type.
+/// length. If the length is not reported and no speed was measured yet, `seen` is used: the time since the
+/// previous epoch. Slow nodes give no information about the speed of a GPU type.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -53,8 +53,9 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples.chunk_by(same).map(|alike| alike[(alike.len() - 1) / 2].clone()).collect()
 }
 
-/// Returns the samples from the length of a whole job that completed in one attempt without a report, and is
-/// long enough for its start and end to be negligible. They are dropped at the first report.
+/// Returns the samples from the length of a whole job that completed in one attempt without a report. The job
+/// must be a command, or long enough for its start and end to be negligible. The samples are dropped at the
+/// first report.
 pub(super) fn by_the_whole(
     tracked: &JobState,
     of: &SubmissionKey,
@@ -144,7 +145,7 @@ fn sample(
     Sample { key: SpeedKey::of(job, gpu_type), batch, seconds: time.0, steps, at: at.0, source }
 }
 
-/// Returns how many samples fit into the memory of a rank's GPU, if the job states their size.
+/// Returns how many samples fit into the memory of a rank's GPU, if the job states this.
 fn memory(job: &Job, rank: &PlacedRank) -> Option<u64> {
     job.max_batch.get(&rank.gpu_type).copied()
 }

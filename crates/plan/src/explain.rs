@@ -1,6 +1,6 @@
 //! Explains a plan: the value of its GPUs, and the effect of other GPUs on each job.
 //!
-//! Everything is computed with the formulas of planning; this module decides nothing.
+//! This module uses the formulas of planning and makes no decisions.
 
 use std::collections::BTreeMap;
 

@@ -15,8 +15,8 @@ pub struct Extract {
     pub jobs: Vec<usize>,
     /// Index of each node in the whole problem.
     nodes: Vec<usize>,
-    /// For each type, the types of the whole problem that it represents: types of one name that the same jobs
-    /// may use.
+    /// For each type, the types of the whole problem that it represents: types with the same name that the
+    /// same jobs may use.
     types: Vec<Vec<usize>>,
 }
 
@@ -100,7 +100,7 @@ impl Problem {
 }
 
 impl JobModel {
-    /// Returns whether its ranks need more than the nodes with a type have.
+    /// Returns whether the job's ranks need more than the nodes with a type have.
     fn is_too_large_for(&self, gpu_type: usize) -> bool {
         self.unusable
             .iter()
@@ -116,8 +116,7 @@ impl JobModel {
         };
         let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
         unlisted.dedup();
-        // The fields are listed individually because most jobs only wait, and replaced fields need not be
-        // cloned first.
+        // The fields are listed individually so that fields that are replaced are not cloned first.
         Self {
             name: self.name.clone(),
             samples_per_epoch: self.samples_per_epoch,
@@ -226,7 +225,8 @@ fn renumbered(
     })
 }
 
-/// Converts entries of types to entries of their classes; the first of several types in a class counts.
+/// Converts entries of types to entries of their classes; if a class has several types, only the entries of
+/// the first are kept.
 fn first<T: Clone>(entries: &[(usize, T)], class: impl Fn(usize) -> Option<usize>) -> Vec<(usize, T)> {
     let mut speakers: Vec<(usize, usize)> = Vec::new();
     let mut classes = Vec::new();

@@ -52,7 +52,7 @@ impl Placer for Has {
     }
 }
 
-/// The best category so far; packs only categories that can be better.
+/// A search that keeps the best category so far and packs only categories that may be better.
 pub(super) struct CategorySearch<'a> {
     market: CategoryMarket<'a>,
     best: Option<ClearedCategory>,

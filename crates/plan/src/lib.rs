@@ -1,8 +1,9 @@
-//! The planner: policies that decide which job gets which GPUs, checks of their plans, and bounds on how good a plan can be.
+//! The planner: policies that decide which job gets which GPUs, checks of their plans, and bounds that no
+//! plan can beat.
 //!
 //! A [`Policy`] takes one [`Problem`] and returns one [`Plan`], which [`verify()`] checks. A [`Placer`]
-//! assigns GPUs at one point in time; [`Replan`] turns it into a policy. Neither sees Slurm, a file, a clock
-//! or another policy; only the [`Registry`] knows their names.
+//! assigns GPUs at one point in time; [`Replan`] turns it into a policy. Neither has access to Slurm, files,
+//! the clock or other policies, except a policy that it wraps. Only the [`Registry`] knows their names.
 
 pub mod curve;
 pub mod plan_file;

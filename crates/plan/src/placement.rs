@@ -33,7 +33,7 @@ pub struct Placement {
     pub epoch: EpochTime,
 }
 
-/// Some GPUs of one type in one node.
+/// Some GPUs of one type on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub node: usize,
@@ -109,7 +109,7 @@ impl Placement {
         Some(Self { slots: in_rank_order, ranks, sharing, epoch })
     }
 
-    /// Returns the source of the least certain speed among its GPUs.
+    /// Returns the source of the least certain speed among the placement's GPUs.
     pub fn basis(&self, model: &JobModel) -> SpeedBasis {
         self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
     }

@@ -13,8 +13,8 @@ use hsched_model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, RequestId, Re
 /// GPU types, nodes and jobs are identified by their index in the vectors here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Types of the cluster, by name. If only some jobs may use some nodes of a type, the type has an entry
-    /// for each such part of its nodes: to a policy these are different types.
+    /// Types of the cluster, sorted by name. If only some jobs may use some nodes of a type, the type has an
+    /// entry for each set of nodes that the same jobs may use: to a policy, these are different types.
     pub gpu_types: Vec<GpuType>,
     /// The unique display name of each entry of `gpu_types`: `v100`, or `v100@gpu` for a part.
     pub labels: Vec<String>,
@@ -59,7 +59,7 @@ pub enum Changed {
         /// Indices of jobs that are gone; none of them is in `came`.
         left: Vec<usize>,
         /// Other jobs whose progress changed, including by the policy's own plan. A job that keeps running
-        /// does not count: its `Progress` describes that.
+        /// does not count, because its `Progress` covers later times.
         other: Vec<usize>,
     },
 }

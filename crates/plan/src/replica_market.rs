@@ -47,7 +47,7 @@ impl ReplicaMarket {
         Some(Self { bundles: Vec::new(), room, taken: Vec::new() })
     }
 
-    /// Gives each job replicas on at most this many GPUs; `value` is that of a replica by row and type.
+    /// Gives each job replicas on at most this many GPUs; `value` is the value of a replica by row and type.
     /// Returns whether all jobs have their minimum number.
     pub(super) fn solve(
         &mut self,

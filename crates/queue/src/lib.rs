@@ -1,6 +1,6 @@
 //! The model of Slurm's queue: a snapshot of the queue, and estimates of when requests would start.
 //!
-//! Pure: it uses neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
+//! The model uses neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
 
 mod arrivals;
 mod awaited;

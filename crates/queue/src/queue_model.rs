@@ -35,9 +35,9 @@ pub(super) struct QueueModel {
     pub arrays: usize,
     /// Parts of the queue without common nodes.
     pub parts: Vec<QueuePart>,
-    /// The data of each request; `None` if no node can ever hold it.
+    /// The data of each request; `None` if no node can ever hold it or a limit never allows it to start.
     pub requests: Vec<Option<NumberedRequest>>,
-    /// The limit that never allows each request to start.
+    /// For each request, the limit that never allows it to start.
     pub refusals: Vec<Option<Refusal>>,
     /// Rules of limits for jobs; the first one has no effect.
     pub limits: Vec<Rule>,
@@ -45,7 +45,7 @@ pub(super) struct QueueModel {
     pub counters: usize,
     /// Jobs for whose ends others wait.
     pub awaited: Vec<AwaitedJob>,
-    /// Groups of shapes that compete for the same nodes.
+    /// By shape: the group of shapes that compete for the same nodes.
     pub rivals: Vec<usize>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Active {
     pub array: Option<usize>,
     pub counts: Use,
     pub rule: usize,
-    /// The indices under which jobs that wait for its end refer to it.
+    /// The indices by which jobs refer to this one while they wait for its end.
     pub awaited: Vec<usize>,
 }
 
@@ -117,7 +117,8 @@ impl Snapshot {
     }
 }
 
-/// Returns the shapes of each awaited job and of the jobs that wait for it.
+/// Returns groups of shapes that must be in one part: the shapes of each awaited job and of the jobs that
+/// wait for it, and the shapes of a job in several partitions.
 fn chained(waiting: &[Waiting], awaited: usize) -> Vec<Vec<usize>> {
     let mut shapes = vec![Vec::new(); awaited];
     for job in waiting {

@@ -85,12 +85,12 @@ impl Snapshot {
     /// Returns the snapshot as JSON with one entry per line.
     ///
     /// # Errors
-    /// If a number in it is not finite.
+    /// If a number in the snapshot is not finite.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
 
-    /// Checks that no duration is negative, and that no reservation or run ends before it begins.
+    /// Checks that no time limit is negative, and that no reservation or past run ends before it begins.
     fn check_times(&self) -> Result<(), SnapshotError> {
         let wrong = |what: String| Err(SnapshotError::Time(what));
         let is_duration = |time: &Option<Seconds>| time.is_none_or(|time| time.0 >= 0.0);

@@ -173,7 +173,7 @@ impl Snapshot {
         Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
     }
 
-    /// Returns the walltime of a job: its own, else its partition's maximum, else one year.
+    /// Returns the walltime of a job: its own, else its partition's maximum or default, else one year.
     pub(super) fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }
@@ -192,7 +192,8 @@ impl Snapshot {
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)
     }
 
-    /// Returns the partitions of a pending job that accept it, grouped by tier and limits.
+    /// Returns the partitions of a pending job that accept it, or all if none does, grouped by tier and
+    /// limits.
     fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
         let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
         let lets_in = |name: &&String| {

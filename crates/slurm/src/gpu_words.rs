@@ -12,8 +12,8 @@ const LONGEST: usize = 6;
 
 /// Returns the GPU models that a feature, partition or node name contains, as a whole or among its words.
 ///
-/// Of consecutive words, the longest sequence that names a model counts. A name is ignored if an adjacent
-/// word negates or changes it.
+/// Of consecutive words, the longest sequence that names a model counts. The whole text is ignored if a word
+/// beside a name negates or changes the name.
 pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
     let known = |text: &str| recognise(text).filter(|known| known.slice.is_none() && known.model().is_some());
     if let Some(known) = known(text) {

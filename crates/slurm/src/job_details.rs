@@ -23,9 +23,9 @@ pub struct JobDetails {
     pub facts: JobFacts,
     /// The batch script, with its arguments.
     pub command: Option<String>,
-    /// The file for its error output.
+    /// The file for the job's error output.
     pub error_file: Option<String>,
-    /// Whether it requests a total number of GPUs rather than a number per node.
+    /// Whether the job requests a total number of GPUs rather than a number per node.
     pub gpus_in_all: bool,
 }
 

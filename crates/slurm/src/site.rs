@@ -35,7 +35,7 @@ pub struct PartitionLimits {
     pub job_factor: Option<u32>,
     /// Whether each job gets its nodes exclusively.
     pub exclusive: bool,
-    /// Whether its jobs may be preempted (`PreemptMode`).
+    /// Whether the partition's jobs may be preempted (`PreemptMode`).
     pub preempted: bool,
     /// `TRESBillingWeights` as printed; empty if there are none.
     pub billing: String,

@@ -27,7 +27,7 @@ pub struct WhyJob<'a> {
 pub struct WhyAdvice<'a> {
     pub number: usize,
     pub command: String,
-    /// Its changes and costs.
+    /// The remedy's changes and costs.
     pub change: String,
     pub drawbacks: Vec<String>,
     pub start: &'a Start,

@@ -119,7 +119,8 @@ impl PastEstimate {
         (to_u64(self.asked.0 / DAY), self.account)
     }
 
-    /// Returns the probability that the interval for a deviation contains the wait; 1 or 0 if it is known.
+    /// Returns the probability that the interval for a deviation contains the wait; 1 or 0 if the wait is
+    /// known.
     fn held(&self, deviation: usize, now: Time) -> f64 {
         let [low, high] = self.ends[deviation];
         let log = |time: Time| time.since(self.asked).0.max(1.0).log10();

@@ -76,7 +76,7 @@ fn body(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
     }
 }
 
-/// Imports accelerators; all types of alternatives.
+/// Imports the accelerators, with the types of all alternatives.
 fn resources(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
     let Some(resources) = file.keys.get("resources").and_then(Value::as_object) else { return };
     for key in resources.keys().filter(|key| !OF_RESOURCES.contains(&key.as_str())) {

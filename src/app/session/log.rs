@@ -34,7 +34,8 @@ pub(crate) struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Returns the log of queued jobs: it has no table, and repeats a note after a turn without it.
+    /// Returns the log of queued jobs: it has no table, and prints a note again if it returns after a turn in
+    /// which it was absent.
     pub(crate) fn of_queue(context: &'a Context, format: Format, dry_run: bool) -> Self {
         Self::new(context, format, BackendKind::Queue, true, dry_run)
     }

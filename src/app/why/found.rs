@@ -50,8 +50,8 @@ pub(super) fn is_meant(details: &JobDetails, wanted: &str) -> bool {
     stands_for(&details.shown_id, wanted) || task.starts_with('[')
 }
 
-/// Returns the tasks of an array to explain: the pending ones, else the running ones, else the last that
-/// ended.
+/// Returns the tasks of an array to explain: the pending ones, else those that have not ended, else only the
+/// first that Slurm printed. If all components of a heterogeneous job have ended, all are kept.
 pub(super) fn most_alive(mut list: Vec<JobDetails>) -> Vec<JobDetails> {
     if list.iter().any(|candidate| candidate.record.state.is_pending()) {
         list.retain(|details| details.record.state.is_pending());

@@ -1,4 +1,5 @@
-//! `hsched doctor`: checks the environment and gives advice; changes nothing, except with `--restore`.
+//! `hsched doctor`: checks the environment and gives advice; changes nothing, except with `--restore` and
+//! `--remove-looks`.
 
 mod account;
 mod bundle;

@@ -55,7 +55,7 @@ impl<'a> Follower<'a> {
             let Ok(tracked) = self.args.find(&state) else { return Ok(Exit::Done) };
             self.take_up(tracked)?;
             let is_over = tracked.phase.is_over() || self.is_left_alone()?;
-            // This follows the observation, so all output before the end is present.
+            // The output is read after the state, so all output before the end is present.
             if !self.print()? {
                 return Ok(Exit::Done);
             }

@@ -57,7 +57,7 @@ impl Subcommand for Args {
         }
         if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
             let chains = script_chains(&state::root(context)?);
-            // The last of several runs with the same name counts.
+            // The last of several chains with the same name counts.
             if let Some(chain) =
                 chains.iter().rev().find(|chain| chain.name == self.job || chain.run == self.job)
             {

@@ -96,7 +96,7 @@ pub(super) struct PackRequest<'a> {
     pub run: &'a str,
     /// Options for sbatch.
     pub sbatch: &'a [String],
-    /// The flags for its hsched run.
+    /// The flags for `hsched run` in the allocation.
     pub planning: &'a PlanningArgs,
     pub dry_run: bool,
     pub format: Format,
@@ -234,7 +234,7 @@ impl PackSubmission<'_> {
             .hint("increase --time, or set a shorter checkpoint.grace"))
     }
 
-    /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
+    /// Returns the queue request of each Slurm job, chosen as by `when`; `None` if there is no choice.
     fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
         let gpus = self.gpus();
@@ -348,7 +348,8 @@ impl PackSubmission<'_> {
         Ok(())
     }
 
-    /// Submits the first Slurm jobs; returns them with their scripts. If Slurm refuses a later one, the leader of the pool tries again.
+    /// Submits the first Slurm jobs, and returns them with their scripts. If Slurm refuses a later one, the
+    /// leader of the pool tries again.
     fn submit(&self, wanted: usize) -> Result<Vec<(JobId, PathBuf)>, Failure> {
         let mut allocations = Vec::new();
         for seat in (1..).take(wanted) {

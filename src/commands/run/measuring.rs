@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 const LIMIT: Seconds = Seconds(600.0);
 
 impl LocalRun<'_> {
-    /// Measures the jobs that have no speed on one of several types; returns the signal that asked it to end,
-    /// if there was one.
+    /// Measures the jobs without a known speed that can use several types; returns the signal that asked it
+    /// to end, if there was one.
     ///
     /// # Errors
     /// If the name of a job is too long to derive that of a short run, or reports cannot be read.

@@ -36,7 +36,7 @@ pub(super) struct LocalRun<'a> {
     pub(super) telling: Telling<'a>,
     /// Whether Slurm seems to have announced the end of this allocation.
     pub(super) is_announced: Cell<bool>,
-    /// The daemon for runs that share GPUs, if the owner asks for it.
+    /// The daemon for runs that share GPUs, if the user requests it.
     mps: Option<MpsDaemon>,
 }
 
@@ -57,7 +57,7 @@ struct TurnResult {
 pub(super) enum WakeReason {
     /// An event has occurred or is due.
     Turn,
-    /// A signal asks it to end.
+    /// A signal asks hsched to end.
     Ending(i32),
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Ending {
 /// The program of this process, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Time within which reports are handled together, as epochs may be short and jobs many.
+/// Time within which reports are handled together, because epochs may be short and jobs may be many.
 const TOGETHER: Duration = Duration::from_millis(500);
 
 /// Delay before a policy is called again that asked for an immediate call.
@@ -121,7 +121,7 @@ impl<'a> LocalRun<'a> {
         })
     }
 
-    /// Runs the jobs of the state and the given ones until all have ended or a signal asks it to end.
+    /// Runs the jobs of the state and the given ones until all have ended or a signal asks hsched to end.
     ///
     /// # Errors
     /// If the state is unusable.
@@ -136,7 +136,7 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Starts the MPS daemon if it is wanted; without one, the runs share their GPUs all the same.
+    /// Starts the MPS daemon if it is requested; without it, the runs still share their GPUs.
     fn start_mps(&self) -> Option<MpsDaemon> {
         if !self.args.mps || self.args.dry_run {
             return None;

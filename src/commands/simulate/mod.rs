@@ -350,7 +350,7 @@ fn knowledge() -> String {
     format!("What policies know about jobs, besides the requested GPUs:\n{}", lines.collect::<String>())
 }
 
-/// Returns the names of all policies: the placing ones, the one that forks jobs, and the one with a network.
+/// Returns the names of all policies: those of the registry, and `hadare`, which forks jobs.
 fn policies() -> Vec<&'static str> {
     PolicyName::all().into_iter().chain([HADARE]).collect()
 }

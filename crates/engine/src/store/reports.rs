@@ -294,8 +294,8 @@ impl LastWord {
     }
 }
 
-/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has, or if it
-/// is unknown.
+/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has claimed
+/// it, or if the claim contains no job id.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -345,7 +345,7 @@ pub(super) fn modified(path: &Path) -> Option<Time> {
 pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
     fs::write(folder.join("begins"), format!("{begins}\n"))?;
     let before = fs::canonicalize(before)?;
-    // Their samples also continue in the old folder.
+    // The samples of the processes also continue in the old folder.
     for name in ["ends", "samples"] {
         match symlink(before.join(name), folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

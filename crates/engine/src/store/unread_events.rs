@@ -16,7 +16,7 @@ pub struct Untold {
     /// When the event was noticed, in Unix seconds.
     pub at: f64,
     pub job: Option<String>,
-    /// Its topic, in one word.
+    /// The message's topic, in one word.
     pub topic: String,
     pub text: String,
 }

@@ -1,5 +1,5 @@
-//! Random numbers of a replay: errors of estimates, failures of jobs and nodes. Each depends only on its seed
-//! and its purpose.
+//! Random numbers of a replay: errors of estimates, failures of jobs and nodes. Each depends only on the
+//! seed, its purpose, the job or node, and its number.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

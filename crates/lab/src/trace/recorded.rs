@@ -1,4 +1,4 @@
-//! Jobs with known arrival, length and number of GPUs only.
+//! Jobs of which only the arrival, the length and the number of GPUs are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ const LONGEST_NAME: usize = 60;
 
 /// Returns the jobs, of fixed size and with the recorded work, in order of arrival with the first at 0.
 ///
-/// With `estimate`, they may use other types at speeds from the table of GPUs.
+/// With `estimate`, the jobs may use other types at speeds from the table of GPUs.
 pub fn jobs(mut records: Vec<RecordedJob>, estimate: bool) -> Vec<Job> {
     records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
     let first = records.first().map_or(0.0, |record| record.arrival);

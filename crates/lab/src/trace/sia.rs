@@ -34,8 +34,8 @@ const CLUSTERS: [(&str, &str); 6] = [
 ];
 
 impl Applications {
-    /// Parses step times on one GPU (`model,gpu,local_bsz,step_time_s`, with `placement` or `num_replicas` if
-    /// there are others), and the amount of training of each application
+    /// Parses step times on one GPU (`model,gpu,local_bsz,step_time_s`, and `placement` or `num_replicas` if
+    /// there are also step times on several GPUs), and the amount of training of each application
     /// (`application,samples_per_epoch,epochs,model_size_mb`).
     ///
     /// # Errors

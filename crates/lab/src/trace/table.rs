@@ -26,9 +26,9 @@ pub struct BadLine {
 
 /// Why a line gives no entry.
 pub enum NoEntry {
-    /// It is unreadable.
+    /// The line is unreadable.
     Bad(String),
-    /// It is out of scope, for example a job without GPUs.
+    /// The line is out of scope, for example a job without GPUs.
     Skipped(&'static str),
 }
 
@@ -70,7 +70,8 @@ impl fmt::Display for BadLine {
 }
 
 impl<'a> LineCells<'a> {
-    /// Returns the cell of the first existing column of these; `None` if it is empty.
+    /// Returns the cell of the first of these columns that exists; `None` if the cell is empty or no column
+    /// exists.
     pub fn get(&self, names: &[&str]) -> Option<&'a str> {
         let column = names.iter().find_map(|name| self.columns.get(*name))?;
         self.record.get(*column).map(str::trim).filter(|cell| !cell.is_empty())

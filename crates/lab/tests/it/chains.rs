@@ -1,5 +1,5 @@
 //! Jobs in pieces: while one piece runs, the next one waits in the queue; it takes over, and is neither lost
-//! nor duplicated at whichever write hsched dies.
+//! nor duplicated, no matter at which write hsched dies.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ pub struct Seer {
     overlapped: bool,
     /// The observed ends of submissions.
     ended: BTreeMap<SubmissionKey, End>,
-    /// Number of requested changes, and whether these are refused.
+    /// Number of requested changes, and whether the site refuses them.
     amended: u32,
     keeps_limits: bool,
     cluster: Cluster,
@@ -107,11 +107,11 @@ pub struct Story {
     /// The jobs, if not only [`long`].
     pub jobs: Vec<Job>,
     pub incidents: Vec<Incident>,
-    /// Whether its single epoch takes 13 min instead of the expected 25 min.
+    /// Whether the job has a single epoch that takes 13 min instead of the expected 25 min.
     pub is_faster: bool,
     /// Whether the site refuses to change time limits.
     pub keeps_limits: bool,
-    /// The write at which the process dies, and whether it dies before that.
+    /// The write at which the process dies, and whether it dies before that write.
     pub dies: (u32, bool),
     /// A request of the user with its time.
     pub request: Option<(f64, Event)>,

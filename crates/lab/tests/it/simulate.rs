@@ -259,7 +259,7 @@ fn jobs_stop_as_their_site_says() {
     assert_eq!(stopped(Saving::AfterStep, 0.0), (End::Saved, 0));
     assert_eq!(stopped(Saving::AfterEpoch, 0.0), (End::Saved, 1));
     assert_eq!(stopped(Saving::Never, 0.0), (End::Completed, 3));
-    // Before its ranks have met, there is no progress to save.
+    // Before the first step of its ranks, there is no progress to save.
     assert_eq!(stopped(Saving::AfterEpoch, 5.0), (End::Saved, 0));
 }
 
@@ -320,7 +320,7 @@ fn a_job_fails_as_ordered_and_only_then() {
     let reports = submitter.reports("a").len();
     assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::OutOfMemory, .. }));
     assert_eq!(reports, 1);
-    // Its second submission resumes after the epoch in which it would fail.
+    // The second submission resumes after the epoch in which it would fail.
     submitter.submit("r2", &job, 1);
     submitter.world.pass(Seconds(100.0));
     assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::Completed, .. }));

@@ -15,7 +15,7 @@ use crate::{Bytes, GpuType, Precision, split_mig};
 pub struct Recognised {
     /// Never empty; several if the name is ambiguous.
     pub gpus: Vec<&'static Gpu>,
-    /// The slice of such a GPU; `None` means the whole GPU.
+    /// The slice of one of these GPUs; `None` means the whole GPU.
     pub slice: Option<MigSlice>,
 }
 
@@ -24,7 +24,7 @@ pub struct Recognised {
 pub struct MigSlice {
     /// The profile, such as `3g.20gb`.
     pub profile: String,
-    /// Number of the GPU's compute slices, of 7, or of 4 on some models.
+    /// Number of compute slices, out of the GPU's 7 (4 on some models).
     pub compute: u32,
     pub memory_gb: u32,
 }
@@ -142,7 +142,8 @@ impl Recognised {
         self.slice.as_ref().map_or(whole, |slice| Some(slice.memory_gb))
     }
 
-    /// Returns whether both names may mean the same GPUs; a slice never equals a whole GPU.
+    /// Returns whether both names may mean the same GPU; false if one of them may mean several models. A
+    /// slice never equals a whole GPU.
     pub fn may_be(&self, other: &Self) -> bool {
         let same_slice = self.slice == other.slice;
         let common = self.gpus.iter().any(|gpu| other.gpus.contains(gpu));

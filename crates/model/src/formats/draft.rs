@@ -42,7 +42,8 @@ impl<'a> JobDraft<'a> {
     }
 }
 
-/// Returns whether a job has a command, but no key that a training on several GPUs needs.
+/// Returns whether a job has a command, but, except for `epochs`, no key that a training on several GPUs
+/// needs.
 fn is_plain(fields: &Fields<'_>) -> bool {
     let divides = |key: &JobKey| key.needed == Needed::ToDivide && key.name != "epochs";
     fields.is_meant("command") && !job_keys().any(|key| divides(key) && fields.is_meant(key.name))

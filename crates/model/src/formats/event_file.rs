@@ -1,7 +1,7 @@
 //! `TensorBoard`'s event files: the scalars of each tag.
 //!
 //! It supports a small part of two formats: records of `TFRecord` (length, its checksum, bytes, their
-//! checksum), each with a protocol buffer `Event`, of which the step and scalar values are read. Existing
+//! checksum), each with a protocol buffer `Event`; only its step and its scalar values are read. Existing
 //! crates for these would add a protocol buffer compiler.
 
 use std::collections::BTreeMap;

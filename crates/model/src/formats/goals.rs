@@ -16,7 +16,7 @@ pub(super) fn read_deadline(value: &ReaderValue<'_>) -> Option<Deadline> {
     if is_date { value.parsed(date).map(Deadline::At) } else { within(value).map(Deadline::Within) }
 }
 
-/// Returns whether a text is intended as a date: it contains a time of day, or a hyphen.
+/// Returns whether a text is intended as a date: it contains a `T`, or a hyphen after the leading digits.
 fn looks_like_date(text: &str) -> bool {
     text.contains('T')
         || text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('-') && text.len() > 4

@@ -65,7 +65,7 @@ pub(super) enum Needed {
     Yes,
     /// Job files, but not traces, whose jobs do not run.
     ToRun,
-    /// All but jobs that have a command and no such key: they run on one GPU.
+    /// All files, except for jobs that have a command and no such key, which run on one GPU.
     ToDivide,
 }
 

@@ -156,7 +156,7 @@ impl SweepKeys {
         self
     }
 
-    /// Returns how many jobs it makes from one.
+    /// Returns how many jobs the sweep makes from one.
     fn count(&self) -> usize {
         let all = self.axes.iter().map(|axis| match &axis.values {
             Values::List(values) => values.len(),
@@ -213,7 +213,7 @@ impl SweepKeys {
             let is_list = matches!(node.kind, ValueKind::List(_));
             let filling = JobKey::named(&key.text).map_or(Filling::Plain, |key| key.filling);
             let filled = match (filling, base) {
-                // It is not cloned for every variant, because it may be long.
+                // The value of this key is not cloned for every variant, because it may be long.
                 (Filling::Nothing, _) => YamlNode { kind: ValueKind::Map(Vec::new()), ..*node },
                 (Filling::Name, None) => node.clone(),
                 (Filling::Name, Some(base)) => {

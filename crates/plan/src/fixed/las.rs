@@ -36,7 +36,7 @@ struct Las {
     crossing: Vec<Option<u64>>,
 }
 
-/// Maximum relative error of those times.
+/// Maximum relative error of the times in [`Las::crossings`].
 const ABOUT: f64 = 1e-9;
 
 impl Las {
@@ -65,7 +65,7 @@ impl Las {
         while let Some(&(at, job)) = self.crossings.first().filter(|(at, _)| *at <= until) {
             self.running.set(job, Some(seat_rank(&self.state.seats[job])));
             self.foresee(job, now);
-            // It is still just below its limit.
+            // The job is still just below its limit.
             if self.crossing[job].is_some_and(|next| next <= at.max(until)) {
                 self.set_crossing(job, Some(until + 1));
             }

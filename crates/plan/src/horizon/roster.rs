@@ -13,11 +13,11 @@ pub(super) struct Roster {
     pub classes: Classes,
     /// GPUs by type that the jobs may use together.
     pub offered: Vec<u32>,
-    /// Entries by job index; `None` for jobs that are absent or not to be decided.
+    /// Entries by job index; `None` for jobs that are absent or need no decision.
     entries: Vec<Option<RosterEntry>>,
     /// Number of entries.
     count: usize,
-    /// The mean of their weights when it was last computed.
+    /// The mean weight of the jobs in the last full decision.
     mean_weight: f64,
 }
 

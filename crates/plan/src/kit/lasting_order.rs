@@ -114,12 +114,13 @@ impl JobBlock {
         &self.jobs
     }
 
-    /// Returns the key of its last job.
+    /// Returns the key of the block's last job.
     pub(super) fn last(&self) -> (OrderKey, usize) {
         self.jobs.last().copied().unwrap_or_default()
     }
 
-    /// Returns whether all its jobs keep their GPUs; if so, subtracts those from the remaining room.
+    /// Returns whether all jobs of the block keep their GPUs; if so, subtracts these GPUs from the remaining
+    /// room.
     pub(super) fn keeps_all(&self, room: &mut [u32]) -> bool {
         let Some(BlockLimits { held, tempting }) = &self.limits else { return false };
         let keeps =

@@ -32,7 +32,7 @@ impl RingPlacement {
 #[derive(Clone, Debug)]
 pub(super) struct Layout<'a> {
     problem: &'a Problem,
-    /// By node: GPUs left by rings inside nodes.
+    /// By node: GPUs left by rings inside nodes and by replicas that need several GPUs of one node.
     nodes: Vec<Vec<u32>>,
     /// Nodes with equal remaining GPUs and links.
     alike: BTreeMap<NodeKind, BTreeSet<usize>>,

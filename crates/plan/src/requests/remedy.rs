@@ -18,7 +18,7 @@ const NOW: f64 = 60.0;
 /// The estimates for a job's pending requests. All times are means, in seconds from now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pending {
-    /// Start of the first of them without a change.
+    /// Start of the first pending request without a change.
     pub start: f64,
     /// End of the job without a change.
     pub finish: f64,
@@ -34,9 +34,10 @@ pub(crate) struct Instead {
     pub id: RequestId,
     /// Run time of the job, in seconds.
     pub run: f64,
-    /// Its wait if submitted now, with the priority of a new job; `None` if unknown.
+    /// Wait of the request if it is submitted now, with the priority of a new job; `None` if unknown.
     pub anew: Option<f64>,
-    /// Its wait if a pending request is changed to it and keeps its place; `None` if none can be changed.
+    /// Wait if a pending request is changed into this one and keeps its place; `None` if no request can be
+    /// changed.
     pub in_place: Option<f64>,
     /// Whether the job already waits for these GPUs.
     pub is_there: bool,

@@ -135,7 +135,7 @@ impl<'a> ProjectedProblem<'a> {
         }
     }
 
-    /// Removes the submissions of jobs whose only submission has not started.
+    /// Removes the submissions of jobs whose only submission has not started, and returns them.
     fn take_off(&mut self) -> Vec<(usize, HeldPlacement)> {
         let mut all = Vec::new();
         for (job, model) in self.problem.jobs.iter_mut().enumerate() {

@@ -91,7 +91,7 @@ fn thousands_that_wait_do_not_keep_the_few_that_run_from_their_gpus() {
 
 #[test]
 fn when_not_all_can_run_the_shortest_for_its_weight_does() {
-    // The job takes ten times as long, but has twenty times the weight.
+    // The first job takes ten times as long, but has twenty times the weight.
     let mut jobs =
         vec![problems::job("long", 10, 1000, 0.0, &[10.0]), problems::job("short", 1, 1000, 0.0, &[10.0])];
     jobs[0].weight = 20.0;

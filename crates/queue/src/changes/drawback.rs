@@ -23,7 +23,7 @@ pub enum Drawback {
     Nodes(u32),
     /// Jobs of this partition may be preempted.
     MayBePreempted { partition: String },
-    /// Slurm may preempt these running jobs of the user for it.
+    /// Slurm may preempt these running jobs of the user for the job.
     PreemptsOwn { jobs: Vec<String> },
     /// Another account is charged.
     Charged { account: String },

@@ -1,7 +1,7 @@
 //! Small changes of a request that make it start sooner: the possible ones, their drawbacks and their gains.
 //!
-//! This module knows neither scripts nor commands: the caller determines which changes can be made, and with
-//! which position in the queue.
+//! This module does not depend on scripts or commands: the caller determines which changes are possible, and
+//! the job's position in the queue after each.
 
 mod candidates;
 mod change;

@@ -51,7 +51,7 @@ impl LookJobs {
         Self(shown(snapshot, number))
     }
 
-    /// Returns the features of a request among them.
+    /// Returns the features of a request among these jobs.
     pub(super) fn figures(&self, request: &RequestSize) -> QueueFigures {
         figures(self.0.values(), request)
     }

@@ -29,7 +29,7 @@ pub struct StartAdvice {
     /// `None` if there is no estimate, as for a held job.
     pub as_is: Option<Start>,
     pub advice: Vec<Advice>,
-    /// Whether remedies were searched.
+    /// Whether remedies were searched for.
     pub is_looked_for: bool,
 }
 
@@ -107,7 +107,7 @@ fn compare(one: &Advice, other: &Advice) -> Ordering {
     by_start.then(other.request.limit.0.total_cmp(&one.request.limit.0))
 }
 
-/// A pending job for which remedies are searched.
+/// A pending job for which remedies are sought.
 pub(super) struct Adviser<'a> {
     pub(super) pending: &'a PendingJob,
     pub(super) explanation: &'a WaitExplanation,

@@ -12,7 +12,7 @@ use crate::{
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
 
-/// Maximum number of the user's other jobs whose end is tried.
+/// Maximum number of the user's other jobs whose cancellation is considered.
 const CANCELLED: usize = 4;
 
 /// The shortest recommended time limit, and the minimum reduction, in seconds: a quarter of an hour.
@@ -148,8 +148,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns other jobs of the user whose end could help: running ones and those before it, the largest
-    /// first.
+    /// Returns other jobs of the user whose end could help: running jobs and the jobs before this one, the
+    /// largest first.
     pub(super) fn others(&self) -> Vec<QueueJob> {
         if self.explanation.kind != StateKind::Waits || !self.pending.job.ours {
             return Vec::new();

@@ -264,7 +264,7 @@ fn the_interval_holds_where_other_users_jobs_are_hidden() {
 fn corrected(factor: f64) -> (f64, bool) {
     let (looks, jobs) = recording(4, false);
     let player = |job: &Job, now: f64| {
-        // A quarter up or down.
+        // Wrong by a factor of 1.25, up or down.
         let noise = if job.id.is_multiple_of(2) { 1.25 } else { 0.8 };
         let wait = (job.started? - now) * factor * noise;
         let [low, median, high, mean] = [0.5, 1.0, 2.0, 1.0].map(|part| Seconds(part * wait));

@@ -11,9 +11,9 @@ use super::{Imported, LogicalLine, Processes};
 pub(super) struct ScriptPiece {
     pub line: usize,
     pub text: String,
-    /// Its words as written; empty for a group.
+    /// The piece's words as written; empty for a group.
     words: Vec<String>,
-    /// The training that it starts, if any.
+    /// The training that the command starts, if any.
     started: Option<Started>,
 }
 

@@ -10,7 +10,7 @@ use super::words::{assignment, literal, split};
 pub(super) struct Started {
     /// The command of each rank, as a shell line; empty if it is unclear.
     pub command: String,
-    /// Assignments before it, as written.
+    /// Assignments before the command, as written.
     pub environment: Vec<(String, String)>,
     /// The launchers, with their dropped options.
     pub launchers: Vec<String>,

@@ -74,8 +74,7 @@ pub fn read(script: &str, name: &str) -> Imported {
     imported
 }
 
-/// Returns the number of processes that the script starts without a launcher, and the number of GPUs, if
-/// known.
+/// Returns the requested numbers of tasks and of GPUs; 1 where the script does not tell.
 fn processes(reading: &ScriptReading) -> Processes {
     let total = reading.request.as_ref().map(|request| &request.total);
     Processes {

@@ -26,7 +26,7 @@ pub struct Texts<'a> {
     pub limits: Option<(&'a str, &'a str)>,
     /// Ended jobs, with the time of the query.
     pub history: Option<(Time, &'a str)>,
-    /// Jobs that ended after that, with the time of the query.
+    /// Jobs that ended after the history was queried, with the time of the query.
     pub later: Option<(Time, &'a str)>,
     /// An earlier `squeue` output with its time, to measure the growth of priorities.
     pub earlier: Option<(Time, &'a str)>,

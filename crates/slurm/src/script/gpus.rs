@@ -63,7 +63,8 @@ pub(super) fn total(
     Ok(totals.into_iter().fold(0, u64::saturating_add))
 }
 
-/// Sets the number of tasks if GPUs or CPUs are given per task and the number of nodes is fixed.
+/// Sets the number of tasks if the number of nodes is fixed and the script gives GPUs or CPUs per task, or
+/// tasks per GPU.
 fn set_tasks(
     gpus: &[GpuCounts],
     counts: &mut TaskCounts,
@@ -104,7 +105,7 @@ fn refuse_without_gpus(
 }
 
 impl GpuCounts {
-    /// Returns the total number of GPUs, if the required numbers of nodes, sockets and tasks are known.
+    /// Returns the total number of GPUs; an unknown number of nodes, sockets or tasks counts as 1.
     fn total(&self, counts: &TaskCounts) -> u64 {
         let nodes = counts.least_nodes.unwrap_or(1).max(1);
         let sockets = match (counts.sockets, counts.tasks, counts.tasks_per_socket) {
@@ -159,7 +160,8 @@ impl GpuCounts {
         Ok(())
     }
 
-    /// Checks that the job has at least as many GPUs as a node, and so on.
+    /// Checks that the job has at least as many GPUs as a node, a socket and a task, and a node as many as a
+    /// socket and a task.
     fn check_order(&self) -> Result<(), String> {
         let of_parts = self.per_task.max(self.per_socket);
         if self.per_job > 0 && self.per_job < of_parts.max(self.per_node) {

@@ -86,7 +86,8 @@ impl<'a> ScriptReader<'a> {
         Ok(())
     }
 
-    /// Reads a component; options of the command line are listed only with the first component (`is_first`).
+    /// Reads a component; options of the command line are listed only with the first component to which they
+    /// apply (`is_first`).
     fn component(
         &mut self,
         index: usize,

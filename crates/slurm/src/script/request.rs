@@ -29,7 +29,7 @@ pub struct LineRemark {
     pub line: Option<usize>,
     /// The text that the remark is about, as written.
     pub text: String,
-    /// How Slurm treats it, or why it is unknown.
+    /// How Slurm treats the line, or why it is unknown.
     pub why: String,
 }
 

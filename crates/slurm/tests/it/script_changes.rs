@@ -1,4 +1,4 @@
-//! Changes of scripts: the resulting options, of which only the bytes of the values change.
+//! Changes of scripts: the resulting options; in the script, only the bytes of the values change.
 
 use std::collections::BTreeMap;
 

@@ -59,7 +59,7 @@ fn id(job: &Value) -> String {
     }
 }
 
-/// Returns the allocated TRES of the job, or else the requested ones.
+/// Returns the job's allocated generic resources as a TRES string, or else the requested ones.
 fn tres(job: &Value) -> String {
     let mut held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
     let Some(held) = held.find(|all| !all.is_empty()) else { return String::new() };

@@ -29,7 +29,8 @@ impl ReplayWorld<'_> {
         self.foresee(number, other, from);
     }
 
-    /// Queues the expected end or failure of a job; earlier events of the job become void.
+    /// Queues the expected end of a job, and a random failure if jobs fail; earlier events of the job become
+    /// void.
     pub(super) fn foresee(&mut self, number: usize, epoch: f64, from: Time) {
         let Some(present) = &mut self.present[number] else { return };
         self.generations += 1;

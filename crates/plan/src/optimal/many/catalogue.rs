@@ -7,7 +7,7 @@ use crate::optimal::many::NodeRule;
 use crate::pricing::Rings;
 use crate::{JobModel, Problem};
 
-/// All bundles of any list, by number.
+/// All bundles of all lists, by number.
 pub(crate) struct Catalogue<'a> {
     rings: Rings,
     types: usize,

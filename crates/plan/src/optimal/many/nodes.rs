@@ -44,12 +44,12 @@ const VAIN: usize = 400;
 const VAIN_OF_REPLICAS: usize = 1;
 const LEAST_GAIN: f64 = 1e-6;
 
-/// With such replicas, one of the two jobs is among this fraction of those that pay most beyond their best
-/// choice, which are determined again after this many exchanges.
+/// If there are such replicas, one of the two jobs is among the 1/`FAR_PART` of all jobs that pay most beyond
+/// their best choice. These jobs are determined again after `FAR_EVERY` exchanges.
 const FAR_PART: usize = 30;
 const FAR_EVERY: usize = 100;
 
-/// Number of exchanges between two calls of `stop`.
+/// Number of exchanges between two calls to `stop`.
 const STRIDE: usize = 16;
 
 /// Returns the jobs on nodes with the chosen bundles, or with others if those do not fit; `None` if a job
@@ -178,7 +178,7 @@ impl<'a> OnNodes<'a, '_> {
         values.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Returns whether there are GPUs for a bundle on any nodes.
+    /// Returns whether enough GPUs for a bundle are free, regardless of their nodes.
     fn fits(&self, job: usize, place: u32) -> bool {
         let replicas = self.kinds.catalogue.counts(self.list(job).bundles[place as usize]);
         let model = self.pricers[job].job;
@@ -214,8 +214,8 @@ impl<'a> OnNodes<'a, '_> {
         found
     }
 
-    /// Lets pairs of jobs exchange GPUs until their total cost is at most `enough`, many exchanges have
-    /// failed, or `stop` returns true.
+    /// Lets pairs of jobs exchange GPUs until the total cost of all jobs is at most `enough`, many exchanges
+    /// have failed, or `stop` returns true.
     pub(crate) fn exchange(&mut self, enough: f64, seed: u64, stop: &dyn Fn() -> bool) {
         let jobs = self.places.len();
         let mut value: f64 =

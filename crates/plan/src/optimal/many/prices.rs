@@ -48,8 +48,8 @@ const LEAST_CLIMBS: u32 = 80;
 /// or shrinks.
 const LEAST_WIDTH: f64 = 0.05;
 
-/// Number of boxes that a kind examines in the first search round, multiplied by four in each further one,
-/// and the maximum number of such steps.
+/// Number of boxes that a kind examines in the first search round. It is multiplied by four in each further
+/// round, up to a factor of 2^`PATIENT`.
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
@@ -173,7 +173,8 @@ impl ClimbPeak {
         Some(BalancedPrices { prices, lower: answers.floor, mix: self.mix() })
     }
 
-    /// Adds the rules that `find` says the mix at roughly the best prices violates, up to this number of times.
+    /// Adds the rules that the mix at roughly the best prices violates according to `find`, up to `rounds`
+    /// times.
     pub(crate) fn add_rules(
         &mut self,
         kinds: &mut JobKinds<'_>,
@@ -182,7 +183,7 @@ impl ClimbPeak {
         stop: &dyn Fn() -> bool,
     ) {
         for round in 0..rounds {
-            // With many prices, further ones cost more time than they raise the bound.
+            // If there are many prices already, further rules take much time and hardly raise the bound.
             if round > 0 && kinds.capacity.len() > ENOUGH_RULES + kinds.catalogue.types() {
                 return;
             }

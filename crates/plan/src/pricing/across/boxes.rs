@@ -97,7 +97,7 @@ impl Across<'_> {
         let mut parts = std::mem::take(&mut self.search.parts);
         parts.push(range.step);
         let (mut best, mut left) = (None::<Relaxed>, (f64::INFINITY, 0.0_f64));
-        // As soon as one part may contain such a bundle, the box stays, regardless of the others.
+        // As soon as one part may contain such a bundle, the box stays, regardless of the other parts.
         let (mut looks, mut stays) = (0, false);
         while let Some(step) = parts.pop() {
             let part = BoxRange { step, ..*range };
@@ -151,7 +151,8 @@ impl Across<'_> {
         }
     }
 
-    /// Returns the range without parts that cannot be in the box; `None` if nothing is left.
+    /// Returns the range without the ranks and steps that are impossible in the box; `None` if nothing is
+    /// left.
     fn tighten(&mut self, mut range: BoxRange) -> Option<BoxRange> {
         let (low, high): (u32, u32) = (self.search.low.iter().sum(), self.search.high.iter().sum());
         range.ranks = (range.ranks.0.max(low), range.ranks.1.min(high));

@@ -30,7 +30,7 @@ impl Across<'_> {
     }
 
     /// Raises the bound by a toll on each rank that brings their number to `limit`. Every toll gives a valid
-    /// bound; the best one is found by doubling and halving.
+    /// bound. The best one is found by growing steps and bisection.
     fn toll(
         &mut self,
         range: BoxRange,
@@ -84,7 +84,7 @@ impl Across<'_> {
             paid += pays(ty) * count;
             ranks += count;
         }
-        // No box of this range can take more samples in a step.
+        // No bundle has a higher rate, because no step of this range is shorter.
         let most = if range.step.0 > 0.0 { self.batch / range.step.0 } else { f64::INFINITY };
         let mut fractional = None;
         for &ty in order.iter() {
