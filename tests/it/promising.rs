@@ -92,14 +92,14 @@ fn runs_that_halving_compares_start_shuffled_unless_the_user_sorts_them() {
         numbers.sort_unstable();
         numbers
     };
-    const HALVING: &str = ", stop: {rule: halving}";
+    let halving = ", stop: {rule: halving}";
     assert_eq!(order("", 3), [0, 1, 2]);
-    let shuffled = order(HALVING, 3);
+    let shuffled = order(halving, 3);
     assert_ne!(shuffled, [0, 1, 2]);
-    assert_eq!(order(HALVING, 3), shuffled);
+    assert_eq!(order(halving, 3), shuffled);
     // The first runs do not depend on how many start at a time.
-    assert!(shuffled.iter().all(|number| order(HALVING, 6).contains(number)));
-    assert_eq!(order(&format!("{HALVING}, at_most: 3"), 12), shuffled);
+    assert!(shuffled.iter().all(|number| order(halving, 6).contains(number)));
+    assert_eq!(order(&format!("{halving}, at_most: 3"), 12), shuffled);
 }
 
 #[test]

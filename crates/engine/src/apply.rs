@@ -112,7 +112,7 @@ impl JobState {
             matches!(self.phase, Phase::Waiting { .. }) && beginning.continues(&self.job, &fresh.job);
         let added = if is_same { self.added } else { fresh.added };
         let (stray, past) = (self.stray, std::mem::take(&mut self.past));
-        let fresh = Self { stray, past, place, added, ..fresh };
+        let fresh = Self { added, stray, past, place, ..fresh };
         *self = match beginning {
             ResumePoint::Anew { .. } => fresh,
             ResumePoint::First | ResumePoint::After { .. } => Self {

@@ -110,7 +110,7 @@ impl JobState {
             (Some(AfterStop::Stalled), _) => self.after_stall(ended, now, epochs, rules),
             (Some(AfterStop::GoOn | AfterStop::Done(_)), _) => self.wait(ended, None, "stopped to move"),
             (None, End::Interrupted | End::InterruptedUnsaved) => {
-                self.wait(ended, None, &format!("{end}{}", self.resumption()))
+                self.wait(ended, None, &format!("{end}{}", self.resumption()));
             }
             (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
