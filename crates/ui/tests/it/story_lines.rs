@@ -166,7 +166,10 @@ fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let deaf = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Unhandled, 5.0)]);
     assert_eq!(
         deaf[1..],
-        ["was interrupted: its command does not handle SIGUSR1; resumes after epoch 1 of 10"]
+        [concat!(
+            "was interrupted: its command does not handle SIGUSR1; ",
+            "repeats epochs, because its program wrote no checkpoint"
+        )]
     );
     let deaf = told(runs_for(60.0), vec![ends(End::Unhandled, 50.0)]);
     assert_eq!(
