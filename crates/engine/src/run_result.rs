@@ -34,6 +34,9 @@ pub struct RunResult {
     pub why: Option<String>,
     pub epochs_done: u64,
     pub epochs: u64,
+    /// Whether it is a command without epochs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_command: bool,
     /// GPU-seconds held, by type: for a slot, its part of a GPU.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpu_s: BTreeMap<GpuType, f64>,
@@ -154,6 +157,7 @@ impl RunResult {
             why,
             epochs_done: tracked.epochs_done,
             epochs: job.epochs,
+            is_command: job.is_command(),
             gpu_s: gpu_seconds(&submissions, now),
             target: job
                 .target
