@@ -1,17 +1,18 @@
 //! Start estimates of one job's requests: snapshots, forecasts, and the choice of a request.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::after::behind;
-use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::app::predictions::{self, PastPredictions};
-use crate::app::queue_look::{self, Freshness, Looked};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
+use crate::app::slurm::queue_look::{self, AgedSnapshot, Freshness};
 use crate::app::speeds::SpeedArgs;
+use crate::app::state;
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{
@@ -19,7 +20,7 @@ use hsched_model::{
 };
 use hsched_queue::{
     Calibration, Estimate, Growth, GrowthSource, PriorityEstimate, Question, Snapshot, Start, StartEstimate,
-    forecast,
+    forecast, jobs_in_words,
 };
 use hsched_ui::{Exit, Failure};
 
@@ -109,7 +110,7 @@ pub(crate) struct ClusterQueue {
 
 impl ClusterQueue {
     /// Returns Slurm's queue as it was read.
-    pub(crate) fn live(context: &Context, looked: Looked) -> Self {
+    pub(crate) fn live(context: &Context, looked: AgedSnapshot) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
         Self {
             name,
@@ -266,7 +267,7 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Fa
     })?;
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = snapshot.cluster.clone().unwrap_or(stem);
-    let age = time(&context.clock).since(snapshot.taken_at);
+    let age = state::now(context).since(snapshot.taken_at);
     // Predictions for this cluster do not apply to another one.
     Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None, is_live: false })
 }
@@ -329,6 +330,21 @@ pub(crate) fn possible(
 }
 
 impl PossibleRequests {
+    /// Removes the requests for which Slurm may preempt running jobs of the user; if all are such, notes it.
+    pub(crate) fn spare_own(&mut self, job: &Job) {
+        for options in &mut self.requests {
+            RequestOption::spare_own(options);
+        }
+        let stopped: BTreeSet<String> =
+            self.requests.iter().flatten().flat_map(|option| option.preempts.clone()).collect();
+        if !stopped.is_empty() {
+            let jobs = jobs_in_words(&stopped.into_iter().collect::<Vec<_>>());
+            let note =
+                format!("{}: Slurm may stop (preempt) your running {jobs} for any of its requests", job.name);
+            self.notes.push(note);
+        }
+    }
+
     /// Returns the first entry with the same requests as the job at this index, for which the estimates are
     /// identical.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {

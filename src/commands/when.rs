@@ -13,15 +13,16 @@ use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
 use crate::app::report::ReportArgs;
-use crate::app::script::{Script, script_file};
+use crate::app::slurm::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{
     self, ClusterQueue, JobEstimates, OptionEstimate, PossibleRequests, QueueViewArgs,
 };
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::script::request;
+use crate::commands::script::when::{ScriptArgs, ScriptQuestion};
 use crate::commands::when_report::when_report;
-use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
-use crate::commands::{when_json, when_request, when_score};
+use crate::commands::{when_json, when_score};
 use crate::settings::CommandLineSetting;
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, ErrorId, Job};
@@ -44,7 +45,7 @@ pub(super) struct Args {
     #[arg(last = true, value_name = "OPTIONS", allow_hyphen_values = true)]
     options: Vec<String>,
     /// Show only what a batch script asks for, as sbatch reads it. Makes no calls to Slurm.
-    #[arg(long, conflicts_with_all = ["score", "snapshot", "save", "apply", "submit", "may", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["score", "snapshot", "save", "apply", "submit", "may", "may_stop", "dry_run"])]
     request: bool,
     #[command(flatten)]
     script: ScriptArgs,
@@ -90,7 +91,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message));
         }
         if self.request {
-            return when_request::run(context, self.jobs.as_deref(), &self.options, self.format);
+            return request::run(context, self.jobs.as_deref(), &self.options, self.format);
         }
         if self.score {
             return when_score::run(context, self.format);
@@ -104,7 +105,8 @@ impl Subcommand for Args {
         }
         let Some(path) = &self.jobs else { return Ok(Exit::Usage) };
         if self.script.is_given() || !self.options.is_empty() {
-            let message = "--apply, --submit, --may, --dry-run and options of sbatch are for batch scripts";
+            let message =
+                "--apply, --submit, --may, --may-stop, --dry-run and options of sbatch are for batch scripts";
             return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path)))
                 .id(ErrorId::OptionsConflict));
         }

@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::app::completions;
-use crate::app::context::{Context, Format, slurm_failure};
-use crate::app::shown_advice;
+use crate::app::context::{Context, Format};
+use crate::app::slurm::client::slurm_failure;
+use crate::app::slurm::shown_advice;
+use crate::app::slurm::why::{ExplainedJob, JobFinder};
 use crate::app::start_estimates::{QueueViewArgs, duration};
-use crate::app::why::{ExplainedJob, JobFinder};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
-use hsched_queue::{Advice, Remedy, StateKind, asked, span};
+use hsched_queue::{Advice, Remedy, StateKind, asked, jobs_in_words, span};
 use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
 use hsched_ui::{
     Exit, Failure, ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap,
@@ -31,6 +32,9 @@ pub(super) struct Args {
     /// Make change N of the list by running its command, if the job keeps its place in the queue. Needs exactly one job.
     #[arg(long, value_name = "N", requires = "jobs", conflicts_with = "snapshot")]
     apply: Option<usize>,
+    /// With --apply: allow a change that cancels another job of yours, or for which Slurm may stop (preempt) running ones.
+    #[arg(long, requires = "apply")]
+    may_stop: bool,
     /// With --apply: show the command without running it.
     #[arg(long, requires = "apply")]
     dry_run: bool,
@@ -152,6 +156,7 @@ fn remedies_of(shown: &JobPage) -> Vec<shown_advice::KeptRemedy> {
         program: command.program.to_string(),
         args: command.args.clone(),
         keeps_job: advice.remedy.keeps_job(),
+        stops: advice.remedy.stops(),
     };
     shown.explained.starts.advice.iter().zip(&shown.commands).map(remedy).collect()
 }
@@ -182,6 +187,13 @@ impl Args {
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::NoChange)
                 .hint(format!("submit it yourself: {text}")));
+        }
+        if !(remedy.stops.is_empty() || self.may_stop || self.dry_run) {
+            let jobs = jobs_in_words(&remedy.stops);
+            let message = format!("--apply {number}: this may stop your {jobs}; nothing was changed");
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::StopsOwnJob)
+                .hint("if it may be stopped, add --may-stop"));
         }
         if !self.dry_run {
             context.slurm.run(&command).map_err(|error| slurm_failure(&error))?;

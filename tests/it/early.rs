@@ -88,7 +88,9 @@ fn one_that_trains_on_is_ended_after_some_epochs_and_one_that_trains_to_its_end_
         apply(&mut state, Time(310.0), &heard("a", "r", News::Ended { end, at: Time(310.0) }), &rules());
         state.jobs[0].last.1.clone()
     };
-    assert!(ended(23, End::Cancelled, 10.0).starts_with("completed, stopped at epoch 23 of 40: nothing to gain"));
+    assert!(
+        ended(23, End::Cancelled, 10.0).starts_with("completed, stopped at epoch 23 of 40: nothing to gain")
+    );
     let ignored = "completed, all 40 epochs, although it was asked to stop after epoch 20: its command does not exit on SIGUSR1";
     assert_eq!(ended(40, End::Completed, 10.0), ignored);
     let short = ended(40, End::Completed, 0.2);

@@ -62,6 +62,13 @@ pub struct Snapshot {
     /// Contribution of each QOS to the priority of its jobs; empty if QOS has no weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub qos_priority: BTreeMap<String, f64>,
+    /// The QOS whose jobs each QOS may preempt (`PreemptType=preempt/qos`). A QOS that contains itself preempts
+    /// its own jobs of lower priority.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub qos_preempts: BTreeMap<String, BTreeSet<String>>,
+    /// The names of the cluster's generic resources (`GresTypes`); `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gres_types: Option<BTreeSet<String>>,
     /// The user who read the queue, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -219,7 +226,7 @@ pub struct QueueJob {
     pub asks: Asks,
     /// The job's nodes and its start; `None` while the job is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<Running>,
+    pub running: Option<HeldNodes>,
     /// The reservation to which the job was submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
@@ -244,7 +251,7 @@ pub struct QueueJob {
 
 /// The nodes and the start of a running job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Running {
+pub struct HeldNodes {
     pub since: Time,
     pub holds: Vec<NodeHolding>,
 }
@@ -312,7 +319,7 @@ pub struct QueueAccount {
     /// The QOS of a job that sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// The QOS that its jobs may set; empty if unknown.
+    /// The QOS that jobs of this account may set; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_qos: Vec<String>,
 }

@@ -3,14 +3,14 @@
 use clap::builder::ValueParser;
 
 use crate::app::context::Context;
+use crate::app::slurm::{self, AllocatedDevices};
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts, own_slurm_restarts};
 use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
 use hsched_local::probe::{self, Facts};
-use hsched_local::{Device, DeviceCount, Devices, TooFewDevices};
+use hsched_local::{DeviceCount, Devices, TooFewDevices};
 use hsched_model::catalogue::recognise;
-use hsched_model::{ErrorId, GpuType, JobId, Node, NodeName, Time, Usage};
-use hsched_slurm::allocation::{self, AllocatedNode};
+use hsched_model::{ErrorId, GpuType, JobId, Time};
 use hsched_ui::{Exit, Failure};
 
 /// The devices for jobs, and how ranks are started on them.
@@ -106,11 +106,7 @@ impl ExecutionTarget {
         let member = MemberId::new(JobId(job), own_slurm_restarts());
         let end = match target.end {
             Some(end) => Some(end),
-            None => context
-                .ask(&allocation::command(JobId(job)))
-                .ok()
-                .and_then(|text| allocation::parse(&text).end)
-                .map(Time),
+            None => slurm::devices_of(context, JobId(job)).ok().and_then(|allocated| allocated.end),
         };
         let devices = target.devices.of_member(&member);
         let cpus = own_slurm_job_facts().cpus.filter(|_| wanted.devices.is_some());
@@ -161,19 +157,11 @@ impl ExecutionTarget {
     /// Returns the devices of a Slurm job, which may have none.
     fn allocated(context: &Context, job: JobId) -> Result<Self, Failure> {
         context.refuse_forbidden(Feature::Together)?;
-        let text = match context.ask(&allocation::command(job)) {
-            Ok(text) => text,
+        let AllocatedDevices { devices, end } = match slurm::devices_of(context, job) {
+            Ok(allocated) => allocated,
             Err(failure) => return Self::unanswered(context, failure),
         };
-        let allocation = allocation::parse(&text);
-        Ok(Self {
-            devices: Devices::new(allocation.nodes.iter().filter_map(node).collect()),
-            launcher: Launcher::Steps,
-            threads: None,
-            end: allocation.end.map(Time),
-            job: Some(job),
-            member: None,
-        })
+        Ok(Self { devices, launcher: Launcher::Steps, threads: None, end, job: Some(job), member: None })
     }
 
     /// Returns the GPUs of this machine for a job with one node if Slurm does not answer. Ranks are then
@@ -234,17 +222,4 @@ fn refusal(error: &TooFewDevices) -> Failure {
         .id(ErrorId::DevicesAbsent)
         .hint(format!("to use all of these: --devices {present}"))
         .hint(SIMULATED)
-}
-
-/// Returns a node of an allocation; programs address its devices by index.
-fn node(allocated_node: &AllocatedNode) -> Option<(Node, Vec<Device>)> {
-    let mut node = Node::new(NodeName::new(&allocated_node.name).ok()?);
-    node.cpus = allocated_node.cpus.map(|total| Usage { total, used: 0 });
-    node.memory = allocated_node.memory.map(|memory| Usage { total: memory.0, used: 0 });
-    let device = |(place, gpu_type): (usize, &GpuType)| Device {
-        gpu_type: gpu_type.clone(),
-        name: place.to_string(),
-        memory: None,
-    };
-    Some((node, allocated_node.devices.iter().enumerate().map(device).collect()))
 }

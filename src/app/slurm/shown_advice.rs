@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::store::{CachedOutput, OutputCache};
@@ -16,6 +15,9 @@ pub(crate) struct KeptRemedy {
     pub args: Vec<String>,
     /// Whether the job stays in the queue.
     pub keeps_job: bool,
+    /// Ids of other jobs of the user that it stops, or for which Slurm may stop them.
+    #[serde(default)]
+    pub stops: Vec<String>,
 }
 
 /// The displayed remedies, and their job.
@@ -44,7 +46,7 @@ impl KeptRemedy {
 /// If no state directory is known.
 pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy>>, Failure> {
     let kept = OutputCache::of(&state::root(context)?).get(NAME);
-    let age = time(&context.clock).since(kept.at).0;
+    let age = state::now(context).since(kept.at).0;
     let known = kept.text.and_then(|text| serde_json::from_str::<KeptAdvice>(&text).ok());
     Ok(known.filter(|known| known.job == job && (0.0..GOOD_FOR).contains(&age)).map(|known| known.remedies))
 }
@@ -53,7 +55,7 @@ pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy
 pub(crate) fn keep(context: &Context, job: &str, remedies: &[KeptRemedy]) {
     let Ok(root) = state::root(context) else { return };
     let known = KeptAdvice { job: job.to_owned(), remedies: remedies.to_vec() };
-    let at = time(&context.clock);
+    let at = state::now(context);
     let text = serde_json::to_string(&known).ok();
     let _ =
         OutputCache::of(&root).keep(NAME, &CachedOutput { text, at, tried: at, ..CachedOutput::default() });

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::app::asking::{SlurmQuery, ask};
 use crate::app::context::Context;
 use crate::app::file_kind::has_script_ending;
-use crate::app::permissions::user_name;
+use crate::app::slurm::cached_query::{SlurmQuery, ask};
+use crate::app::slurm::permissions::user_name;
 use crate::app::{input, state};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::OutputCache;
@@ -22,6 +22,7 @@ use hsched_queue::{PastRuns, Snapshot};
 use hsched_slurm::System;
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, SlurmVersion, read_script};
 use hsched_slurm::script_changes::{past_runs, past_runs_command};
+use hsched_slurm::site::Config;
 use hsched_ui::Failure;
 
 /// The input of `sbatch`.
@@ -177,8 +178,8 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
     name
 }
 
-/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm has none, a note
-/// says why.
+/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm does not answer, a
+/// note says why. Without accounting there are none, which the notes on the queue say.
 ///
 /// # Errors
 /// If there is no state directory.
@@ -187,6 +188,9 @@ pub(crate) fn past_runs_of(
     name: &str,
     snapshot: &Snapshot,
 ) -> Result<(PastRuns, Option<String>), Failure> {
+    if context.slurm.config().is_some_and(Config::lacks_accounting) {
+        return Ok((PastRuns::default(), None));
+    }
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
     let slurm = System::new(crate::settings::process_environment(), limit);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::app::script_outlook::ScriptOutlook;
+use crate::app::slurm::script_outlook::ScriptOutlook;
+use crate::commands::script::when::ScriptReport;
 use crate::commands::when_json;
-use crate::commands::when_script::ScriptReport;
 use hsched_model::GpuType;
 use hsched_queue::ChangeEstimate;
 use hsched_slurm::script_changes::{Setting, words};
@@ -21,7 +21,7 @@ pub(super) fn json(report: &ScriptReport) -> Value {
         "script": {
             "name": report.script.name(),
             "request": reading["request"],
-            "refused": report.refused,
+            "refused": report.refused.as_ref().map(|refusal| &refusal.why),
             "unknown": reading["unknown"],
             "notes": reading["notes"],
             "not_counted": outlook.map_or(&[][..], |outlook| outlook.not_counted.as_slice()),
