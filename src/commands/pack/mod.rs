@@ -18,7 +18,7 @@ use crate::app::slurm::sbatch_options::refuse_options;
 use crate::app::start_estimates::SearchArgs;
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input};
+use crate::app::{file_kind, input, pools};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
 use crate::commands::pack::room::PoolRoom;
@@ -144,7 +144,7 @@ impl PackArgs {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
-        let root = state::root(context)?.join("together").join(run);
+        let root = pools::folder(&state::root(context)?).join(run);
         let policy = planning.policy.words();
         let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
