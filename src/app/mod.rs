@@ -47,7 +47,7 @@ pub(crate) mod script;
 pub(crate) mod script_files;
 pub(crate) mod script_moves;
 pub(crate) mod script_outlook;
-pub(crate) mod script_remedy;
+pub(crate) mod script_refusal;
 pub(crate) mod script_speeds;
 pub(crate) mod script_submission;
 pub(crate) mod session;

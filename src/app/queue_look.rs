@@ -158,7 +158,7 @@ struct Rest {
     /// Jobs that ended since the history was queried.
     later: CachedOutput,
     has_accounting: bool,
-    /// Whether Slurm enforces limits and they were queried.
+    /// Whether Slurm enforces limits or preempts by QOS, and both were queried.
     asked_limits: bool,
 }
 
@@ -171,7 +171,7 @@ impl CachedSlurm<'_> {
         let known = Config::parse(config.text.as_deref().unwrap_or_default());
         let has_accounting = known.has_accounting();
         let (mut associations, mut qos) = (CachedOutput::default(), CachedOutput::default());
-        let asked_limits = has_accounting && queue::enforced(&known);
+        let asked_limits = has_accounting && (queue::enforced(&known) || queue::by_qos(&known));
         if asked_limits {
             associations = self.ask("limits", HOUR, &limits::associations_command());
             qos = self.ask("qos", HOUR, &limits::qos_command());

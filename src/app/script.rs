@@ -22,6 +22,7 @@ use hsched_queue::{PastRuns, Snapshot};
 use hsched_slurm::System;
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, SlurmVersion, read_script};
 use hsched_slurm::script_changes::{past_runs, past_runs_command};
+use hsched_slurm::site::Config;
 use hsched_ui::Failure;
 
 /// The input of `sbatch`.
@@ -182,8 +183,8 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
     name
 }
 
-/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm has none, a note
-/// says why.
+/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm does not answer, a note
+/// says why. Without accounting there are none, which the notes on the queue say.
 ///
 /// # Errors
 /// If there is no state directory.
@@ -192,6 +193,9 @@ pub(crate) fn past_runs_of(
     name: &str,
     snapshot: &Snapshot,
 ) -> Result<(PastRuns, Option<String>), Failure> {
+    if context.config().is_some_and(Config::lacks_accounting) {
+        return Ok((PastRuns::default(), None));
+    }
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
     let slurm = System::new(crate::settings::process_environment(), limit);

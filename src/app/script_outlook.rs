@@ -9,7 +9,7 @@ use hsched_queue::{
     Change, ChangeEstimates, ChangeQuestion, Drawback, PastRuns, Question, Start, estimate_changes, forecast,
     obstacle,
 };
-use hsched_slurm::script::{OptionSource, ScriptReading, SlurmVersion};
+use hsched_slurm::script::{ScriptReading, SlurmVersion};
 use hsched_slurm::script_changes::{Setting, SiteRequest, settings, site_request, words};
 
 /// The start estimate of a script.
@@ -149,26 +149,4 @@ pub(crate) fn is_meant(reading: &ScriptReading, queue: &ClusterQueue, meant: &Re
         && request.limit == meant.limit
         && is_within(request.asks.cpus, meant.asks.cpus)
         && is_within(request.asks.memory_mib, meant.asks.memory_mib)
-}
-
-/// Returns the problem of a script's partitions on a cluster, with the line.
-pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &ClusterQueue) -> Option<String> {
-    let partitions = &queue.snapshot.partitions;
-    let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
-    let names = option.value.as_deref()?;
-    let is_known = |name: &str| partitions.iter().any(|partition| partition.name == name);
-    let wrong: Vec<&str> = names.split(',').map(str::trim).filter(|name| !is_known(name)).collect();
-    let known: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
-    let place = match &option.source {
-        OptionSource::Script { line, .. } => format!("line {line}, "),
-        OptionSource::Environment(variable) => format!("{variable}, "),
-        OptionSource::CommandLine(_) => String::new(),
-    };
-    (!partitions.is_empty() && !wrong.is_empty()).then(|| {
-        format!(
-            "{place}--partition={names}: this cluster has no partition {}; it has {}",
-            wrong.join(", "),
-            known.join(", ")
-        )
-    })
 }

@@ -17,6 +17,9 @@ pub(crate) struct KeptRemedy {
     pub command: Result<(String, Vec<String>), String>,
     /// Whether the job stays in the queue.
     pub keeps_job: bool,
+    /// Ids of other jobs of the user that it stops, or for which Slurm may stop them.
+    #[serde(default)]
+    pub stops: Vec<String>,
 }
 
 /// The remedies displayed last for a job.

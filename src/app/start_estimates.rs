@@ -1,5 +1,6 @@
 //! Start estimates of one job's requests: snapshots, forecasts, and the choice of a request.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use hsched_model::{
 };
 use hsched_queue::{
     Calibration, Estimate, Growth, GrowthSource, PriorityEstimate, Question, Snapshot, Start, StartEstimate,
-    forecast,
+    forecast, jobs_in_words,
 };
 use hsched_ui::{Exit, Failure, Terminal};
 
@@ -358,6 +359,21 @@ pub(crate) fn possible(
 }
 
 impl PossibleRequests {
+    /// Removes the requests for which Slurm may preempt running jobs of the user; if all are such, notes it.
+    pub(crate) fn spare_own(&mut self, job: &Job) {
+        for options in &mut self.requests {
+            RequestOption::spare_own(options);
+        }
+        let stopped: BTreeSet<String> =
+            self.requests.iter().flatten().flat_map(|option| option.preempts.clone()).collect();
+        if !stopped.is_empty() {
+            let jobs = jobs_in_words(&stopped.into_iter().collect::<Vec<_>>());
+            let note =
+                format!("{}: Slurm may stop (preempt) your running {jobs} for any of its requests", job.name);
+            self.notes.push(note);
+        }
+    }
+
     /// Returns the first entry with the same requests as the job at this index, for which the estimates are
     /// identical.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {

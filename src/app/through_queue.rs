@@ -43,7 +43,8 @@ pub(crate) fn choose(
     let queues = std::slice::from_ref(queue);
     let mut possible = Vec::new();
     for job in jobs {
-        let job_requests = start_estimates::possible(context, speeds, job, queues)?;
+        let mut job_requests = start_estimates::possible(context, speeds, job, queues)?;
+        job_requests.spare_own(job);
         notes.extend(
             job_requests.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>(),
         );

@@ -128,10 +128,7 @@ impl Teller<'_> {
         let knows = Knows { speeds, resumes: &|| self.inquiry.resumes };
         // Notes were shown when the job was added.
         let Ok(mut listed) = hsched_engine::requests(&listing, &knows, &mut Vec::new());
-        // No running job of the user is preempted, unless the job allows nothing else.
-        if listed.requests.iter().any(|option| option.preempts.is_empty()) {
-            listed.requests.retain(|option| option.preempts.is_empty());
-        }
+        RequestOption::spare_own(&mut listed.requests);
         listed
     }
 

@@ -299,11 +299,14 @@ impl<'a> JobFinder<'a> {
                 // Changing the job would not help.
                 explanation.way_out.clear();
             }
+            explanation.why.extend(self.preemption(&pending.job));
             let state =
                 found.details.as_ref().map_or("PENDING".to_owned(), |detail| detail.record.state.to_string());
             return ExplainedJob { found, state, explanation, starts, pending: Some(pending) };
         }
-        let (state, explanation) = self.without_waiting(&found, &at);
+        let (state, mut explanation) = self.without_waiting(&found, &at);
+        let running = found.job.as_ref().filter(|_| explanation.kind == StateKind::Running);
+        explanation.why.extend(running.and_then(|job| self.preemption(job)));
         ExplainedJob {
             found,
             state,
@@ -311,6 +314,11 @@ impl<'a> JobFinder<'a> {
             starts: StartAdvice { as_is: None, advice: Vec::new(), is_looked_for: false },
             pending: None,
         }
+    }
+
+    /// Returns a sentence about the QOS whose jobs may preempt a job.
+    fn preemption(&self, job: &QueueJob) -> Option<String> {
+        self.queue.snapshot.preempting_words(job.qos.as_deref()?)
     }
 
     /// Returns the starts according to the learnt model, if it is used.

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::app::answered::SubmissionResult;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile};
-use crate::app::script_remedy::remedy;
+use crate::app::script_refusal::{by_sbatch, unknown_resource};
 use crate::app::script_submission::{self, NewScript, kept_script};
 use crate::app::state;
 use crate::commands::cli::{json_text, print};
@@ -20,6 +20,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, JobName, Seconds, Time};
 use hsched_slurm::live::script_command;
 use hsched_slurm::script::{ScriptReading, SlurmVersion, TimeLimit};
+use hsched_slurm::site::Config;
 use hsched_ui::{Exit, Failure};
 
 /// Options for following a script.
@@ -87,7 +88,7 @@ impl FollowArgs {
         let script = Script::new(Some(file), input.sbatch);
         let version = context.config().and_then(|config| SlurmVersion::parse(config.get("SLURM_VERSION")?));
         let reading = script.reading(version);
-        refuse(&crate::app::input::name(input.path), &reading)?;
+        refuse(context, &crate::app::input::name(input.path), &reading)?;
         let job = self.job(context, input, &script, &path, &reading)?;
         let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or("script");
         let kept = kept_script(&state::root(context)?, input.run, file_name);
@@ -182,11 +183,13 @@ fn job_name(slurm_name: &str) -> Result<JobName, Failure> {
 const LONGEST_NAME: usize = 150;
 
 /// Refuses scripts that sbatch refuses, and options that leave no job to follow.
-fn refuse(name: &str, reading: &ScriptReading) -> Result<(), Failure> {
-    if let Some(why) = &reading.refused {
-        let failure = Failure::new(Exit::BadInput, format!("sbatch would refuse {name}: {why}"))
+fn refuse(context: &Context, name: &str, reading: &ScriptReading) -> Result<(), Failure> {
+    let gres_types = context.config().and_then(Config::gres_types);
+    let refusal = by_sbatch(reading, name).or_else(|| unknown_resource(reading, gres_types.as_ref(), &[]));
+    if let Some(refusal) = refusal {
+        let failure = Failure::new(Exit::BadInput, format!("sbatch would refuse {name}: {}", refusal.why))
             .id(ErrorId::ScriptRefused);
-        return Err(match remedy(why, name) {
+        return Err(match refusal.remedy {
             Some(remedy) => failure.hint(remedy),
             None => failure,
         });

@@ -44,7 +44,7 @@ pub(super) struct Args {
     #[arg(last = true, value_name = "OPTIONS", allow_hyphen_values = true)]
     options: Vec<String>,
     /// Show only what a batch script asks for, as sbatch reads it. Makes no calls to Slurm.
-    #[arg(long, conflicts_with_all = ["score", "snapshot", "save", "apply", "submit", "may", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["score", "snapshot", "save", "apply", "submit", "may", "may_stop", "dry_run"])]
     request: bool,
     #[command(flatten)]
     script: ScriptArgs,
@@ -104,7 +104,8 @@ impl Subcommand for Args {
         }
         let Some(path) = &self.jobs else { return Ok(Exit::Usage) };
         if self.script.is_given() || !self.options.is_empty() {
-            let message = "--apply, --submit, --may, --dry-run and options of sbatch are for batch scripts";
+            let message =
+                "--apply, --submit, --may, --may-stop, --dry-run and options of sbatch are for batch scripts";
             return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path)))
                 .id(ErrorId::OptionsConflict));
         }

@@ -9,8 +9,8 @@ use crate::app::asking::time;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile, past_runs_of};
-use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant, unknown_partition};
-use crate::app::script_remedy::remedy;
+use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant};
+use crate::app::script_refusal::{self, ScriptRefusal};
 use crate::app::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::ClusterQueue;
@@ -21,7 +21,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::number::to_usize;
 use hsched_model::{ErrorId, GpuType};
-use hsched_queue::{ChangeEstimate, PastRuns};
+use hsched_queue::{ChangeEstimate, PastRuns, jobs_in_words, own_preempted};
 use hsched_slurm::sbatch;
 use hsched_slurm::script::{ScriptReading, SlurmVersion};
 use hsched_slurm::script_changes::{NotInScript, rewrite, words};
@@ -43,6 +43,9 @@ pub(super) struct ScriptArgs {
     /// Allow a change to this GPU type. Repeatable, or several names separated by commas.
     #[arg(long, value_name = "TYPE", value_delimiter = ',', add = completions::gpu_types())]
     may: Vec<String>,
+    /// Allow a change for which Slurm may stop (preempt) running jobs of yours.
+    #[arg(long)]
+    may_stop: bool,
     /// Print what --apply would write or --submit would run, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -67,7 +70,7 @@ pub(super) struct ScriptReport<'a> {
     pub reading: &'a ScriptReading,
     pub queue: &'a ClusterQueue,
     /// Why Slurm refuses the script.
-    pub refused: Option<String>,
+    pub refused: Option<ScriptRefusal>,
     pub past: PastRuns,
     /// `None` if the script is refused, or its number of nodes or GPUs is unknown.
     pub outlook: Option<ScriptOutlook>,
@@ -77,7 +80,7 @@ pub(super) struct ScriptReport<'a> {
 impl ScriptArgs {
     /// Returns whether an option was given that only applies to scripts.
     pub(super) fn is_given(&self) -> bool {
-        self.apply.is_some() || self.submit.is_some() || self.dry_run || !self.may.is_empty()
+        self.apply.is_some() || self.submit.is_some() || self.dry_run || self.may_stop || !self.may.is_empty()
     }
 }
 
@@ -155,7 +158,9 @@ impl ScriptQuestion<'_> {
         version: Option<SlurmVersion>,
     ) -> Result<ScriptReport<'a>, Failure> {
         let (mut past, mut notes) = (PastRuns::default(), self.script.notes.clone());
-        let refused = reading.refused.clone().or_else(|| unknown_partition(reading, queue));
+        let name = self.script.name();
+        let refused = script_refusal::by_sbatch(reading, &name)
+            .or_else(|| script_refusal::by_site(reading, &name, &queue.snapshot));
         if let Some(request) = reading.request.as_ref().filter(|_| self.is_live && self.script.file.is_some())
         {
             let (known, note) = past_runs_of(context, &request.job_name, &queue.snapshot)?;
@@ -227,6 +232,17 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::ChangeToType)
                 .hint(format!("if {to} is fast enough, add --may {to}")));
+        }
+        let stopped = own_preempted(&report.queue.snapshot, &chosen.request);
+        if !(stopped.is_empty() || self.args.may_stop || self.args.dry_run) {
+            let ids: Vec<String> = stopped.iter().map(|job| job.id.clone()).collect();
+            let message = format!(
+                "change {number}: Slurm may stop (preempt) your running {} for it; nothing was changed",
+                jobs_in_words(&ids)
+            );
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::StopsOwnJob)
+                .hint("if it may be stopped, add --may-stop"));
         }
         Ok((place, chosen))
     }
@@ -383,10 +399,10 @@ impl ScriptReport<'_> {
     /// Returns why the start of the script cannot be estimated.
     pub(super) fn why_not(&self) -> Option<String> {
         let name = self.script.name();
-        if let Some(why) = self.refused.as_ref().filter(|why| !self.is_of_placeholder(why)) {
-            let why = why.trim_end_matches('.');
-            let remedy =
-                remedy(why, &name).map_or_else(String::new, |remedy| format!(". To fix it: {remedy}"));
+        if let Some(refusal) = self.refused.as_ref().filter(|refusal| !self.is_of_placeholder(&refusal.why)) {
+            let why = refusal.why.trim_end_matches('.');
+            let remedy = refusal.remedy.as_ref();
+            let remedy = remedy.map_or_else(String::new, |remedy| format!(". To fix it: {remedy}"));
             return Some(format!("sbatch would refuse {name}: {why}{remedy}"));
         }
         if self.outlook.is_some() {

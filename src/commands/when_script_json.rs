@@ -21,7 +21,7 @@ pub(super) fn json(report: &ScriptReport) -> Value {
         "script": {
             "name": report.script.name(),
             "request": reading["request"],
-            "refused": report.refused,
+            "refused": report.refused.as_ref().map(|refusal| &refusal.why),
             "unknown": reading["unknown"],
             "notes": reading["notes"],
             "not_counted": outlook.map_or(&[][..], |outlook| outlook.not_counted.as_slice()),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::app::script_outlook::ScriptOutlook;
 use crate::commands::when_script::ScriptReport;
 use hsched_model::number::to_u64;
-use hsched_model::{Request, Seconds, Time};
+use hsched_model::{GpuAsk, GpuType, Request, Seconds, Time};
 use hsched_queue::{ChangeEstimate, Start, jobs_in_words, own_preempted};
 use hsched_slurm::script_changes::{Setting, words};
 use hsched_ui::{ScriptRow, Terminal, duration, moment, rough_duration, script_text};
@@ -42,16 +42,7 @@ pub(super) fn text(report: &ScriptReport, terminal: Terminal) -> String {
 /// Returns the request of the script.
 fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> String {
     let Request { asks, partition, limit, .. } = &outlook.request;
-    let per_node: u64 = asks.gpus.iter().map(|ask| u64::from(ask.count)).sum();
-    let gpu_type =
-        asks.gpus.iter().find_map(|ask| ask.gpu_type.as_ref()).map_or("", |gpu_type| gpu_type.as_str());
-    let total = per_node.saturating_mul(u64::from(asks.nodes));
-    let space = if gpu_type.is_empty() { "" } else { " " };
-    let gpus = match total {
-        0 => "no GPU".to_owned(),
-        1 => format!("1 {gpu_type}{space}GPU"),
-        _ => format!("{total} {gpu_type}{space}GPUs"),
-    };
+    let gpus = gpus(report, outlook);
     let nodes = if asks.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", asks.nodes) };
     let mut parts = vec![format!("{gpus} on {nodes}{}", if asks.exclusive { " of its own" } else { "" })];
     let default = report
@@ -82,6 +73,33 @@ fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> Strin
         let _ = write!(text, ", for each of {tasks} array tasks");
     }
     text + "."
+}
+
+/// Returns the requested GPUs: `2 v100 and 2 t4 GPUs`.
+fn gpus(report: &ScriptReport, outlook: &ScriptOutlook) -> String {
+    let asks = &outlook.request.asks;
+    let nodes = u64::from(asks.nodes);
+    // Of a job without components, the script says the number; nodes may share it unequally.
+    let request = report.reading.request.as_ref().filter(|_| outlook.components == 1);
+    let counts: Vec<(&str, u64)> = match request {
+        Some(request) if !request.total.gpus_total_is_minimum => {
+            let shares = request.total.gpu_shares.iter();
+            shares.map(|share| (share.kind.as_deref().unwrap_or_default(), share.total)).collect()
+        }
+        _ => {
+            let count = |ask: &GpuAsk| u64::from(ask.count).saturating_mul(nodes);
+            let gpus = asks.gpus.iter();
+            gpus.map(|ask| (ask.gpu_type.as_ref().map_or("", GpuType::as_str), count(ask))).collect()
+        }
+    };
+    let counts: Vec<(&str, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
+    let words: Vec<String> =
+        counts.iter().map(|(kind, count)| format!("{count} {kind}").trim_end().to_owned()).collect();
+    match counts.iter().map(|(_, count)| count).sum() {
+        0_u64 => "no GPU".to_owned(),
+        1 => format!("{} GPU", words.join(" and ")),
+        _ => format!("{} GPUs", words.join(" and ")),
+    }
 }
 
 fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
@@ -238,6 +256,8 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
                 jobs_in_words(&ids)
             ));
         }
+        let snapshot = &report.queue.snapshot;
+        notes.extend(snapshot.preempting_words(snapshot.qos_of(&outlook.request)));
         if outlook.components > 1 {
             notes.push("Slurm starts all components of a het job together: not counted".to_owned());
         }

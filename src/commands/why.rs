@@ -12,7 +12,7 @@ use crate::app::why::{ExplainedJob, JobFinder};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
-use hsched_queue::{Advice, Remedy, Start, StateKind, asked, span};
+use hsched_queue::{Advice, Remedy, Start, StateKind, asked, jobs_in_words, span};
 use hsched_slurm::{CommandLine, HIDDEN_OPTIONS, Runner, remedy_command};
 use hsched_ui::{
     Exit, Failure, ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap,
@@ -32,6 +32,9 @@ pub(super) struct Args {
     /// Make change N of the list by running its command, if the job keeps its place in the queue. Needs exactly one job.
     #[arg(long, value_name = "N", requires = "jobs", conflicts_with = "snapshot")]
     apply: Option<usize>,
+    /// With --apply: allow a change that cancels another job of yours, or for which Slurm may stop (preempt) running ones.
+    #[arg(long, requires = "apply")]
+    may_stop: bool,
     /// With --apply: show the command without running it.
     #[arg(long, requires = "apply")]
     dry_run: bool,
@@ -161,6 +164,7 @@ fn remedies_of(shown: &JobPage) -> Vec<shown_advice::KeptRemedy> {
             .map(|command| (command.program.to_string(), command.args.clone()))
             .map_err(String::clone),
         keeps_job: advice.remedy.keeps_job(),
+        stops: advice.remedy.stops(),
     };
     shown.explained.starts.advice.iter().zip(&shown.commands).map(remedy).collect()
 }
@@ -215,6 +219,13 @@ impl Args {
             }
         };
         let text = command_text(&command);
+        if !(remedy.stops.is_empty() || self.may_stop || self.dry_run) {
+            let jobs = jobs_in_words(&remedy.stops);
+            let message = format!("--apply {number}: this may stop your {jobs}; nothing was changed");
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::StopsOwnJob)
+                .hint("if it may be stopped, add --may-stop"));
+        }
         if !self.dry_run {
             context.slurm.run(&command).map_err(|error| slurm_failure(&error))?;
         }

@@ -191,6 +191,13 @@ fn what_stops_a_running_job_of_ones_own_says_so() {
     let change = change.expect("a change to the partition");
     let costs = json!(["Slurm may stop (preempt) your running job 1 for it"]);
     assert_eq!((&change["costs"], &change["harmless"]), (&costs, &json!(false)));
+    // Without permission, the change is only shown.
+    let number = &change["number"];
+    let refused = sandbox.run(&format!("{LOOK} --apply {number}")).fails(2);
+    assert!(refused.contains("your running job 1") && refused.contains("add --may-stop"), "{refused}");
+    sandbox.run(&format!("{LOOK} --apply {number} --dry-run")).succeeds();
+    let diff = sandbox.run(&format!("{LOOK} --apply {number} --may-stop --dry-run")).succeeds();
+    assert!(diff.contains("gpu,high"), "{diff}");
     // A script that asks for that partition itself is told as well.
     let note = "As it is, Slurm may stop (preempt) your running job 1 for it.";
     let said = |more: &str| sandbox.run(&format!("{LOOK}{more}")).exits(0).stdout;

@@ -328,7 +328,8 @@ impl Listing<'_> {
             run,
             walltime,
             cost,
-            preemptible: partition.is_some_and(|partition| partition.preemptible),
+            preemptible: partition.is_some_and(|partition| partition.preemptible)
+                || !self.snapshot.preempting_qos(self.snapshot.qos_of(&request)).is_empty(),
             preempts: own_preempted(self.snapshot, &request).iter().map(|job| job.id.clone()).collect(),
             not_counted: self.not_counted(),
             request,

@@ -111,6 +111,13 @@ impl RequestOption {
         self.gpus / self.request.asks.nodes.max(1)
     }
 
+    /// Removes the requests for which Slurm may preempt running jobs of the user, unless there are no others.
+    pub fn spare_own(list: &mut Vec<Self>) {
+        if list.iter().any(|option| option.preempts.is_empty()) {
+            list.retain(|option| option.preempts.is_empty());
+        }
+    }
+
     /// Returns the total time without training if the first piece waits this long: each further piece waits
     /// as long, partly while the previous one runs.
     pub fn waits(&self, start: Seconds) -> Seconds {

@@ -62,6 +62,13 @@ pub struct Snapshot {
     /// Contribution of each QOS to the priority of its jobs; empty if QOS has no weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub qos_priority: BTreeMap<String, f64>,
+    /// The QOS whose jobs each QOS may preempt (`PreemptType=preempt/qos`). A QOS that contains itself preempts
+    /// its own jobs of lower priority.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub qos_preempts: BTreeMap<String, BTreeSet<String>>,
+    /// The names of the cluster's generic resources (`GresTypes`); `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gres_types: Option<BTreeSet<String>>,
     /// The user who read the queue, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,

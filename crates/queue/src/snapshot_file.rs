@@ -43,6 +43,8 @@ impl Snapshot {
             parent_accounts: BTreeMap::new(),
             qos_flags: BTreeMap::new(),
             qos_priority: BTreeMap::new(),
+            qos_preempts: BTreeMap::new(),
+            gres_types: None,
             user: None,
             notes: Vec::new(),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::past_runs::rounded_up;
-use super::preemption::preempts_own;
+use super::preemption::{preempts_own, qos_drawbacks};
 use super::room::{self, FreeHost};
 use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
 use hsched_model::catalogue::recognise;
@@ -135,7 +135,7 @@ impl ChangeContext<'_> {
             snapshot.accounts.iter().filter(|account| Some(account.name.as_str()) != now && now.is_some());
         let change = |name: &String| {
             let charged = Drawback::Charged { account: name.clone() };
-            ChangeSet::new(Change::Account(name.clone()), Some(charged))
+            self.with_qos(ChangeSet::new(Change::Account(name.clone()), Some(charged)))
         };
         others.map(|account| change(&account.name)).filter(|set| self.is_taken(set)).collect()
     }
@@ -146,8 +146,15 @@ impl ChangeContext<'_> {
         let now = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
         let known = snapshot.accounts.iter().find(|candidate| Some(candidate.name.as_str()) == account);
         let allowed = known.into_iter().flat_map(|account| &account.allowed_qos).filter(|name| *name != now);
-        let change = |name: &String| ChangeSet::new(Change::Qos(name.clone()), None);
+        let change = |name: &String| self.with_qos(ChangeSet::new(Change::Qos(name.clone()), None));
         allowed.map(change).filter(|set| self.is_taken(set)).collect()
+    }
+
+    /// Adds the drawbacks of the QOS to which a change leads.
+    fn with_qos(&self, mut set: ChangeSet) -> ChangeSet {
+        let changed = set.applied(self.request);
+        set.drawbacks.extend(qos_drawbacks(self.snapshot, self.request, &changed));
+        set
     }
 
     /// Returns whether a partition accepts the request with these changes.
@@ -298,7 +305,7 @@ pub(super) fn takes(partition: &QueuePartition, snapshot: &Snapshot, request: &R
 }
 
 fn preemption(partition: &QueuePartition) -> Option<Drawback> {
-    partition.preemptible.then(|| Drawback::MayBePreempted { partition: partition.name.clone() })
+    partition.preemptible.then(|| Drawback::MayBePreempted { of: partition.name.clone() })
 }
 
 /// Returns whether a GPU certainly has at least the memory of another, according to the table of GPUs.

@@ -1,6 +1,6 @@
 //! A remedy that makes a pending job start sooner, in words.
 
-use crate::{Change, ChangeSet, Request};
+use crate::{Change, ChangeSet, Drawback, Request};
 use hsched_model::Asks;
 
 /// A remedy for the user.
@@ -29,6 +29,21 @@ impl Remedy {
     /// Returns whether the pending job stays in the queue.
     pub fn keeps_job(&self) -> bool {
         !matches!(self, Self::NewJob(_))
+    }
+
+    /// Returns the ids of other jobs of the user that it cancels, or that Slurm may preempt for it.
+    pub fn stops(&self) -> Vec<String> {
+        match self {
+            Self::InPlace(set) | Self::NewJob(set) => {
+                let stopped = set.drawbacks.iter().filter_map(|drawback| match drawback {
+                    Drawback::PreemptsOwn { jobs } => Some(jobs.clone()),
+                    _ => None,
+                });
+                stopped.flatten().collect()
+            }
+            Self::Cancel { id, .. } => vec![id.clone()],
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the remedy in words, with what the job asks for now.

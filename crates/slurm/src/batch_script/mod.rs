@@ -132,8 +132,8 @@ impl Imported {
     }
 
     /// Limits the job to GPU types, if all of the names are valid.
-    fn set_types(&mut self, line: usize, types: &[String]) {
-        let mut sorted: Vec<&String> = types.iter().collect();
+    fn set_types(&mut self, line: usize, types: Vec<&String>) {
+        let mut sorted = types;
         sorted.sort();
         sorted.dedup();
         if let Some(wrong) = sorted.iter().find(|candidate| parse_type(candidate).is_err()) {

@@ -93,7 +93,8 @@ impl ScriptResources<'_> {
                 }
             }
         }
-        imported.set_types(line, &self.total.gpu_types);
+        let types = self.total.gpu_shares.iter().filter_map(|share| share.kind.as_ref());
+        imported.set_types(line, types.collect());
     }
 
     /// Divides the CPUs of all tasks among the GPUs.
