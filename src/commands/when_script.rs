@@ -1,6 +1,6 @@
 //! `hsched when SCRIPT`: when a batch script would start, and which small changes make it start sooner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -225,6 +225,7 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Unplaced, format!("{name}: {there}; nothing was changed"))
                 .id(ErrorId::NoChange));
         };
+        self.are_types(report.queue)?;
         let is_allowed = |gpu_type: &str| self.args.may.iter().any(|candidate| candidate == gpu_type);
         if let Some(to) = chosen.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
@@ -245,6 +246,22 @@ impl ScriptQuestion<'_> {
                 .hint("if it may be stopped, add --may-stop"));
         }
         Ok((place, chosen))
+    }
+
+    /// Checks the GPU types of `--may`.
+    ///
+    /// # Errors
+    /// If the cluster does not have one of these types (exit 2).
+    fn are_types(&self, queue: &ClusterQueue) -> Result<(), Failure> {
+        let gpus = queue.snapshot.nodes.iter().flat_map(|node| &node.gpus);
+        let known: BTreeSet<&str> = gpus.map(|gpu| gpu.gpu_type.as_str()).collect();
+        let Some(unknown) = self.args.may.iter().find(|name| !known.contains(name.as_str())) else {
+            return Ok(());
+        };
+        let known: Vec<&str> = known.into_iter().collect();
+        let message =
+            format!("--may {unknown}: this cluster has no such GPU type; it has {}", known.join(", "));
+        Err(Failure::new(Exit::Usage, message).id(ErrorId::ChangeToType))
     }
 
     /// Stores the listed changes, so that their numbers stay valid.

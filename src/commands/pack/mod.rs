@@ -357,7 +357,12 @@ impl PackSubmission<'_> {
             match slurm::submit(self.context, &script, self.sbatch) {
                 Ok(id) => allocations.push((id, script)),
                 Err(failure) if allocations.is_empty() => {
-                    return Err(failure.hint(format!("the jobs are in {}", self.root.display())));
+                    let hint = format!(
+                        "hsched when {} says whether it can start; the jobs are in {}",
+                        script.display(),
+                        self.root.display()
+                    );
+                    return Err(failure.hint(hint));
                 }
                 Err(failure) => {
                     let count = allocations.len();

@@ -98,6 +98,7 @@ impl Advice {
     /// Returns the rank of its cost: none, some, loss of the place in the queue, loss of another job.
     pub(super) fn cost(&self) -> u8 {
         match &self.remedy {
+            Remedy::InPlace(set) | Remedy::NewJob(set) if set.stops_own() => 3,
             Remedy::InPlace(set) if set.drawbacks.is_empty() => 0,
             Remedy::Release
             | Remedy::StartNow
