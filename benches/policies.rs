@@ -6,7 +6,7 @@ use divan::Bencher;
 use hsched_lab::find;
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 use hsched_plan::{
-    Budget, Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode,
+    Budget, JobModel, Objective, Parameters, Problem, ProblemChanges, Progress, TypeModel, WorkerNode,
 };
 
 /// The allocator of the program, so that its times are measured.
@@ -83,7 +83,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         limits: Vec::new(),
         forecasts: Vec::new(),
         start_estimates: None,
-        changed: Changed::All,
+        changed: ProblemChanges::All,
     }
 }
 

@@ -8,7 +8,9 @@ use hsched_engine::clock::{Clock, SystemClock};
 use hsched_lab::find_over_time;
 use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched_plan::{Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode};
+use hsched_plan::{
+    JobModel, Objective, Parameters, Problem, ProblemChanges, Progress, TypeModel, WorkerNode,
+};
 
 const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
 
@@ -159,6 +161,6 @@ fn cluster(gpus: u32) -> Problem {
         limits: Vec::new(),
         forecasts: Vec::new(),
         start_estimates: None,
-        changed: Changed::All,
+        changed: ProblemChanges::All,
     }
 }

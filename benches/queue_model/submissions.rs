@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
-    Asks, EndedJob, FurtherOptions, GpuAsk, GpuCount, NodeHolding, QueueAccount, QueueJob, QueueNode,
-    QueuePartition, Request, RequestId, Running, Snapshot,
+    Asks, EndedJob, FurtherOptions, GpuAsk, GpuCount, HeldNodes, NodeHolding, QueueAccount, QueueJob,
+    QueueNode, QueuePartition, Request, RequestId, Snapshot,
 };
 use serde::Deserialize;
 
@@ -138,7 +138,7 @@ fn job(line: &str) -> QueueJob {
         cpus: Some(1),
         memory_mib: None,
     };
-    let running = runs.then(|| Running {
+    let running = runs.then(|| HeldNodes {
         since: time(start),
         holds: hostlist::expand(nodes).expect("nodes").iter().map(holds).collect(),
     });

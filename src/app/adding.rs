@@ -17,7 +17,7 @@ use hsched_model::{Job, JobName};
 use hsched_ui::{Exit, Failure};
 
 /// Options for adding jobs.
-pub(crate) struct Adding<'a> {
+pub(crate) struct AdditionOptions<'a> {
     pub context: &'a Context,
     /// Additional sbatch options for every submission.
     pub sbatch: &'a [String],
@@ -62,7 +62,7 @@ pub(crate) enum By {
     Follower(BackendKind),
 }
 
-impl Adding<'_> {
+impl AdditionOptions<'_> {
     /// Adds the jobs to the state, all or none, or leaves a deferred command; returns the effect on each job.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use crate::app::planning::{PlanningInput, PlanningResult, those_behind};
 use crate::app::start_estimates::OptionEstimate;
 use hsched_engine::{PlannedSubmission, spares};
 use hsched_model::{Cluster, JobDefaults, RequestOption};
-use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 use hsched_ui::{Exit, Failure};
 
@@ -66,7 +66,7 @@ pub(crate) fn entries(
     }
     let plan = at_one_time(&input, &intents, without)
         .ok_or_else(|| Failure::new(Exit::Internal, "the plan for the chosen requests is invalid"))?;
-    let solved = Solved {
+    let solved = SolvedProblem {
         problem: &input.problem,
         jobs: &input.jobs,
         cluster: &input.cluster,

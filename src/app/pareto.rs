@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, PlanningInput, prepare, those_behind};
 use hsched_model::catalogue::reference_units;
 use hsched_model::{ErrorId, Seconds, Unit};
-use hsched_plan::plan_file::{PlanFile, PlanVerdict, Solved};
+use hsched_plan::plan_file::{PlanFile, PlanVerdict, SolvedProblem};
 use hsched_plan::{Bound, Parameters, ParetoPlan, PolicyError, Problem};
 use hsched_ui::{Exit, Failure, ProgressLine};
 
@@ -54,7 +54,7 @@ pub(crate) fn front(
     })?;
     let with_file = |pareto_plan: ParetoPlan| {
         let proven = pareto_plan.plan.plan().bound.clone().map(|bound| (bound, None::<Seconds>));
-        let solved = Solved {
+        let solved = SolvedProblem {
             problem: &problem,
             jobs: &jobs,
             cluster: &cluster,

@@ -6,7 +6,7 @@ use clap::Parser as _;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
-use crate::app::named::Named;
+use crate::app::named::WordParser;
 use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use hsched_model::ErrorId;
 use hsched_plan::{ExecutionMode, Objective, Parameters, Policy, Registry, RegistryError};
@@ -46,7 +46,7 @@ pub(crate) struct OverTimeArgs {
 pub(crate) struct Tuning {
     /// Objective to minimise.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = Named(&Objective::NAMES))]
+          value_parser = WordParser(&Objective::NAMES))]
     objective: Objective,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]

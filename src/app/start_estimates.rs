@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::after::behind;
-use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::app::predictions::{self, PastPredictions};
-use crate::app::queue_look::{self, Freshness, Looked};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
+use crate::app::slurm::queue_look::{self, AgedSnapshot, Freshness};
 use crate::app::speeds::SpeedArgs;
+use crate::app::state;
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{
@@ -110,7 +110,7 @@ pub(crate) struct ClusterQueue {
 
 impl ClusterQueue {
     /// Returns Slurm's queue as it was read.
-    pub(crate) fn live(context: &Context, looked: Looked) -> Self {
+    pub(crate) fn live(context: &Context, looked: AgedSnapshot) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
         Self {
             name,
@@ -296,7 +296,7 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Fa
     })?;
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = snapshot.cluster.clone().unwrap_or(stem);
-    let age = time(&context.clock).since(snapshot.taken_at);
+    let age = state::now(context).since(snapshot.taken_at);
     // Predictions for this cluster do not apply to another one.
     Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None, is_live: false })
 }

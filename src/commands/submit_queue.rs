@@ -8,7 +8,7 @@ use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
-use crate::app::queue_look::{self, Freshness};
+use crate::app::slurm::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use crate::commands::when::gpus;

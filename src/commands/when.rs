@@ -13,15 +13,16 @@ use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
 use crate::app::report::ReportArgs;
-use crate::app::script::{Script, script_file};
+use crate::app::slurm::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{
     self, ClusterQueue, JobEstimates, OptionEstimate, PossibleRequests, QueueViewArgs,
 };
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::script::request;
+use crate::commands::script::when::{ScriptArgs, ScriptQuestion};
 use crate::commands::when_report::when_report;
-use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
-use crate::commands::{when_json, when_request, when_score};
+use crate::commands::{when_json, when_score};
 use crate::settings::CommandLineSetting;
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, ErrorId, Job};
@@ -91,7 +92,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message));
         }
         if self.request {
-            return when_request::run(context, self.jobs.as_deref(), &self.options, self.format);
+            return request::run(context, self.jobs.as_deref(), &self.options, self.format);
         }
         if self.score {
             return when_score::run(context, self.format);

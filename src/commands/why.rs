@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::app::completions;
-use crate::app::context::{Context, Format, slurm_failure};
-use crate::app::new_job::JobToSubmit;
-use crate::app::shown_advice;
+use crate::app::context::{Context, Format};
+use crate::app::slurm::client::slurm_failure;
+use crate::app::slurm::new_job::JobToSubmit;
+use crate::app::slurm::shown_advice;
+use crate::app::slurm::why::{ExplainedJob, JobFinder};
 use crate::app::start_estimates::{QueueViewArgs, duration};
-use crate::app::why::{ExplainedJob, JobFinder};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::app::why::ExplainedJob;
+use crate::app::slurm::why::ExplainedJob;
 use crate::commands::why::{JobPage, numbered};
 use hsched_queue::{Ahead, AheadJob, LimitUse, Start};
 

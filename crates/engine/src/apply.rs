@@ -1,6 +1,6 @@
 //! Applies an event to the state: the only place that changes a job's phase in response to an event.
 
-use crate::teach::Measured;
+use crate::teach::KnownSpeeds;
 use crate::{
     Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, ResumePoint, Rules,
     ScriptJob, Stage, State, StopProgress, Submission, SubmissionKey,
@@ -67,7 +67,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
                 }
                 other => other,
             };
-            let samples = tracked.hear(at, of, news, rules, Measured { cache, node_times });
+            let samples = tracked.hear(at, of, news, rules, KnownSpeeds { cache, node_times });
             let rule = LearnRule { weight: rules.learning_rate, contributor };
             let over = tracked.training_that_is_over().map(ToOwned::to_owned);
             if let Some(training) = over {

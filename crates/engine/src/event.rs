@@ -137,9 +137,9 @@ pub struct RankReport {
     /// Compute time, without waiting for other ranks.
     pub compute: Seconds,
     /// Size and mean time of its (micro-)steps, if the rank reports them.
-    pub step: Option<Timed>,
+    pub step: Option<StepTiming>,
     /// Step times that the rank measured at other sizes before its first epoch.
-    pub probes: Vec<Timed>,
+    pub probes: Vec<StepTiming>,
     /// The rank's share of each global batch, if it reports one.
     pub share: Option<ReportedShare>,
 }
@@ -156,7 +156,7 @@ pub struct ReportedShare {
 
 /// The time of a (micro-)step of a given size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timed {
+pub struct StepTiming {
     /// Samples.
     pub batch: u64,
     pub time: Seconds,

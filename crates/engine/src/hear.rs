@@ -1,6 +1,6 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
-use crate::teach::Measured;
+use crate::teach::KnownSpeeds;
 use crate::{
     AfterStop, Answer, BackendKind, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage,
     Stall, StallKind, StopProgress, Submission, SubmissionKey, SubmissionRecord, teach,
@@ -77,7 +77,7 @@ impl JobState {
         of: &SubmissionKey,
         news: &News,
         rules: &Rules,
-        measured: Measured<'_>,
+        measured: KnownSpeeds<'_>,
     ) -> Vec<Sample> {
         match news {
             News::Epoch(report) => return self.count(of, report, rules, measured),
@@ -229,7 +229,7 @@ impl JobState {
         of: &SubmissionKey,
         report: &EpochReport,
         rules: &Rules,
-        measured: Measured<'_>,
+        measured: KnownSpeeds<'_>,
     ) -> Vec<Sample> {
         let Some(Submission { attempt, .. }) = self.submission(of) else { return Vec::new() };
         if !self.is_new_epoch(report) {

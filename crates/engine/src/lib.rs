@@ -62,7 +62,7 @@ pub use self::amendment::{Amendment, GpuRequest, Inquiry};
 pub use self::apply::apply;
 pub use self::backend_kind::BackendKind;
 pub use self::early::EarlyEnd;
-pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, ReportedShare, Timed};
+pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, ReportedShare, StepTiming};
 pub use self::gpus::Gpus;
 pub use self::kept_off::KeptOff;
 pub use self::metric_range::MetricRange;

@@ -9,7 +9,7 @@ use crate::{
     Submission, SubmissionRecord, Trials, WaitQuestion,
 };
 use hsched_model::{Access, Cluster, Job, Time};
-use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::{
     Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot,
     verify,
@@ -329,7 +329,7 @@ impl PlanExecutor<'_> {
         let tracked: Vec<&JobState> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = jobs.iter().map(|&job| self.view.rest(state, job)).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
-        let solved = Solved {
+        let solved = SolvedProblem {
             problem: &problem,
             jobs: &jobs,
             cluster: self.cluster,

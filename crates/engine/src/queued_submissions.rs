@@ -125,8 +125,8 @@ impl PlanExecutor<'_> {
         QueueChoice { basis, at_least, ..known }
     }
 
-    /// Returns whether a queue choice suits a job. If the job cannot resume, its remaining run must fit the
-    /// time limit, and a partition must have the GPUs.
+    /// Returns whether a queue choice suits a job: a partition must have the GPUs, and if the job cannot resume,
+    /// its remaining run must fit the time limit.
     fn suits(
         &self,
         tracked: &JobState,
@@ -135,7 +135,7 @@ impl PlanExecutor<'_> {
         run: Seconds,
     ) -> bool {
         let whole = || queue_choice.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
-        tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(queue_choice, kind))
+        kind.is_none_or(|kind| self.reaches(queue_choice, kind)) && (tracked.resumes() || whole())
     }
 
     /// Returns whether a partition of a queue choice has as many nodes with these GPUs as the request needs.

@@ -7,7 +7,7 @@ use crate::parts::{Part, Parts};
 use crate::replica::NodeShapes;
 use crate::throughput::ThroughputMatrix;
 use crate::{
-    Changed, Host, JobModel, Objective, Problem, ProblemError, ReplicaModel, Room, Slot, TypeLimit,
+    Host, JobModel, Objective, Problem, ProblemChanges, ProblemError, ReplicaModel, Room, Slot, TypeLimit,
     WorkerNode,
 };
 use hsched_model::{
@@ -130,7 +130,7 @@ impl Problem {
             limits: Vec::new(),
             forecasts: Vec::new(),
             start_estimates: None,
-            changed: Changed::All,
+            changed: ProblemChanges::All,
         })
     }
 

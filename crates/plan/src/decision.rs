@@ -57,7 +57,7 @@ pub trait Policy {
     /// Equal problems and equal memories give equal plans, unless a search was stopped.
     ///
     /// # Errors
-    /// If the policy does not support this problem, with advice.
+    /// If the policy does not support this problem. The error gives advice.
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError>;
 
     /// Returns the data that the policy needs for its next decision if this process ends in between; `None`

@@ -186,7 +186,8 @@ impl JobSurroundings<'_> {
         self.best(placement, kinds.into_values().map(without), true, &bundle)
     }
 
-    /// Returns the lowest completion time on one of several slot lists with the same bundle.
+    /// Returns the lowest completion time over several slot lists with the same bundle, or the obstacle if
+    /// none is legal.
     fn best(
         &self,
         placement: &Placement,

@@ -163,8 +163,8 @@ impl JobExplanation {
         counts.iter().enumerate().map(|(ty, &count)| self.price(types, ty, count)).sum()
     }
 
-    /// Returns how many seconds sooner it ends with one more GPU (or replica) of a type (negative: later),
-    /// and whether that GPU is unused; `None` if it is illegal.
+    /// Returns how many seconds sooner the job ends with one more GPU (or replica) of a type (negative:
+    /// later), and whether that GPU is unused; `None` if the additional GPU is illegal.
     pub fn gain(&self, gpu_type: usize) -> Option<(f64, bool)> {
         self.types[gpu_type].more.as_ref()?.difference(self.jct?)
     }
@@ -176,8 +176,8 @@ impl JobExplanation {
         Some(-sooner)
     }
 
-    /// Returns whether one more GPU of a type is worthwhile: it ends the job sooner, and by more than its
-    /// price unless it is unused. `None` if it is illegal or has no price.
+    /// Returns whether one more GPU of a type is worthwhile: the job ends sooner, and by more than the GPU's
+    /// price unless the GPU is unused. `None` if the additional GPU is illegal or has no price.
     pub fn is_more_worth_it(&self, types: &[TypeMarket], gpu_type: usize) -> Option<bool> {
         let (gain, free) = self.gain(gpu_type)?;
         let price = if free { 0.0 } else { self.price(types, gpu_type, self.size(gpu_type))? };

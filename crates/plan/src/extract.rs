@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Basis, Bound, Changed, Dues, Exclusion, JobModel, Placement, Problem, Progress, Rank, Slot, WorkerNode,
+    Basis, Bound, Dues, Exclusion, JobModel, Placement, Problem, ProblemChanges, Progress, Rank, Slot,
+    WorkerNode,
 };
 use hsched_model::GpuType;
 
@@ -62,7 +63,7 @@ impl Problem {
             limits: Vec::new(),
             forecasts: Vec::new(),
             start_estimates: None,
-            changed: Changed::All,
+            changed: ProblemChanges::All,
         };
         Extract { problem, jobs: jobs.to_vec(), nodes, types }
     }

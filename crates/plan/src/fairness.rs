@@ -12,7 +12,7 @@ pub(super) struct EqualShare<'a> {
     nodes: NodeShapes,
     /// K, the number of offered GPUs.
     workers: f64,
-    /// S, the number of jobs that share them.
+    /// S, the number of jobs that share the GPUs.
     jobs: f64,
 }
 

@@ -64,7 +64,7 @@ impl<'a> CategorySearch<'a> {
         Self { market: CategoryMarket::new(problem, jobs), best: None, looked_at: 0 }
     }
 
-    /// Returns the best plan found.
+    /// Improves the best plan found and returns it.
     pub(super) fn end(self, stop: &dyn Fn() -> bool) -> Option<ClearedCategory> {
         self.market.improved(self.best, stop)
     }

@@ -96,14 +96,14 @@ pub use self::pareto::{ParetoPlan, pareto};
 pub use self::per_group::PerGroup;
 pub use self::placement::{Placement, PlanFigures, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
-    Changed, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
+    Host, JobStartEstimates, Objective, Problem, ProblemChanges, ProblemError, RequestStartEstimate, Room,
     TypeLimit, WaitForecast, WorkerNode,
 };
 pub use self::progress::{Eligibility, HeldPlacement, HoldStage, Progress};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::replica::{ReplicaModel, ReplicaPlacement};
-pub(crate) use self::requests::{Instead, Pending, RequestRemedy, is_legal, remedy};
+pub(crate) use self::requests::{Instead, PendingEstimates, RequestRemedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{SharedPolicy, SolePolicy};
 pub use self::taken::TakenResources;

@@ -6,7 +6,7 @@ use crate::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Sharing, SpeedBasis};
 
-/// The decision for one job. An expected "no" is a value with a reason.
+/// The decision for one job. An expected refusal is a value with a reason, not an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Place(Placement),

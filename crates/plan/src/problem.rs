@@ -39,7 +39,7 @@ pub struct Problem {
     /// Start estimates of requests; `None` if they were not computed.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
     /// Changes since the policy's last decision.
-    pub changed: Changed,
+    pub changed: ProblemChanges,
 }
 
 /// Changes since the previous decision of the same policy.
@@ -48,7 +48,7 @@ pub struct Problem {
 /// depends only on them. A job's index then stays the same while the job exists, and is reused only after the
 /// policy was told that the job left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Changed {
+pub enum ProblemChanges {
     /// Anything may have changed, including nodes.
     #[default]
     All,

@@ -23,7 +23,8 @@ pub(super) struct ReplicaMarket {
     taken: Vec<BTreeMap<u32, u32>>,
 }
 
-/// A replica that leaves a type, and the replicas that use its GPUs elsewhere.
+/// A replica that leaves a type, and the type and number of the replicas of another type that replace it, if
+/// any.
 struct ReplicaMove {
     row: usize,
     from: usize,

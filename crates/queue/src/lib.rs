@@ -60,8 +60,8 @@ pub use self::reasons::{LiftedBy, LimitReason, Reason, Resource, reason_with_bla
 pub use self::score::{Score, StartPrediction};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AgeWeight, Billing, EndedJob, GpuCount, NodeHolding, NodeUse, QueueAccount, QueueJob, QueueNode,
-    QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
+    AgeWeight, Billing, EndedJob, GpuCount, HeldNodes, NodeHolding, NodeUse, QueueAccount, QueueJob,
+    QueueNode, QueuePartition, Reservation, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
 pub use self::together::{JobChoice, Jobs, Offer, choose_together};

@@ -30,13 +30,13 @@ impl LineKey {
 pub(super) struct Use {
     /// Index of the branch of the job's user; `None` if unknown.
     pub branch: Option<usize>,
-    /// Billing units per second of each of its tasks.
+    /// Billing units per second of each of the job's tasks.
     pub rate: f64,
 }
 
 /// A pending job, or the pending tasks of an array.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingEntry {
     pub key: LineKey,
     pub shape: usize,
     /// Time limit in seconds.

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use crate::future::Future;
 use crate::limits::{Counters, Rule};
-use crate::line::{Array, Joins, LineKey, Use, Waiting};
+use crate::line::{Array, Joins, LineKey, PendingEntry, Use};
 use crate::moment::Moment;
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
@@ -168,7 +168,7 @@ impl<'a> QueuePlay<'a> {
             }
         }
         let mut later = Later::new(model, part);
-        let waiting = |(number, job): (usize, &Waiting)| LineJob {
+        let waiting = |(number, job): (usize, &PendingEntry)| LineJob {
             key: job.key,
             priority: job.key.priority,
             counts: job.counts,

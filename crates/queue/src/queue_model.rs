@@ -6,7 +6,7 @@ use crate::arrivals::{Arrivals, PastJob};
 use crate::awaited::{AwaitedJob, AwaitedJobs};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
-use crate::line::{Joins, Use, Waiting};
+use crate::line::{Joins, PendingEntry, Use};
 use crate::parts::QueueParts;
 use crate::ranks::Ranks;
 use crate::shape::{Amounts, Shape, Shapes};
@@ -61,11 +61,11 @@ pub(super) struct NumberedRequest {
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueuePart {
     /// Pending jobs in scheduling order.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<PendingEntry>,
     pub running: Vec<Active>,
     pub arrivals: Arrivals,
     pub nodes: u32,
-    /// Number of jobs that a pass processes.
+    /// Maximum number of jobs that a pass processes.
     pub depth: usize,
     /// Interval between passes in seconds, as in Slurm; 0 means at every event.
     pub grain: f64,
@@ -119,7 +119,7 @@ impl Snapshot {
 
 /// Returns groups of shapes that must be in one part: the shapes of each awaited job and of the jobs that
 /// wait for it, and the shapes of a job in several partitions.
-fn chained(waiting: &[Waiting], awaited: usize) -> Vec<Vec<usize>> {
+fn chained(waiting: &[PendingEntry], awaited: usize) -> Vec<Vec<usize>> {
     let mut shapes = vec![Vec::new(); awaited];
     for job in waiting {
         let others = match &job.joins {
@@ -220,7 +220,7 @@ impl QueueModel {
     }
 
     /// Assigns jobs to parts, together with each part's share of the jobs that a pass processes.
-    fn divide(&mut self, parts: &QueueParts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
+    fn divide(&mut self, parts: &QueueParts, waiting: Vec<PendingEntry>, running: Vec<Active>, depth: u32) {
         let all = waiting.len().max(1);
         for job in waiting {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);

@@ -226,7 +226,7 @@ pub struct QueueJob {
     pub asks: Asks,
     /// The job's nodes and its start; `None` while the job is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<Running>,
+    pub running: Option<HeldNodes>,
     /// The reservation to which the job was submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
@@ -251,7 +251,7 @@ pub struct QueueJob {
 
 /// The nodes and the start of a running job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Running {
+pub struct HeldNodes {
     pub since: Time,
     pub holds: Vec<NodeHolding>,
 }
@@ -319,7 +319,7 @@ pub struct QueueAccount {
     /// The QOS of a job that sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// The QOS that its jobs may set; empty if unknown.
+    /// The QOS that jobs of this account may set; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_qos: Vec<String>,
 }

@@ -56,10 +56,10 @@ impl Snapshot {
     /// If the text is not JSON, has another schema, names a node twice, or contains impossible values.
     pub fn parse(text: &str) -> Result<Self, SnapshotError> {
         #[derive(Deserialize)]
-        struct Header {
+        struct SnapshotHeader {
             schema: String,
         }
-        let header: Header = serde_json::from_str(text)?;
+        let header: SnapshotHeader = serde_json::from_str(text)?;
         if header.schema != SCHEMA {
             return Err(SnapshotError::Schema(header.schema));
         }

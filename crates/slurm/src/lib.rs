@@ -66,7 +66,7 @@ pub use self::record::ParseError;
 pub use self::recorded::RecordedRunner;
 pub use self::remedy_command::{change_command, remedy_command};
 pub use self::request::RequestError;
-pub use self::sbatch::{Submitted, TestOnlyAnswer};
+pub use self::sbatch::{SubmittedJob, TestOnlyAnswer};
 pub use self::sbatch_options::sbatch_options;
 pub use self::scancel::Reply;
 pub use self::slurm_state::SlurmState;

@@ -135,7 +135,8 @@ impl PastEstimate {
     }
 }
 
-/// Returns the smallest deviation with sufficient coverage, interpolated between two of the list.
+/// Returns the smallest deviation with sufficient coverage, interpolated between two of the list; the largest
+/// of the list if none suffices.
 fn first_to_hold(held: &[f64]) -> f64 {
     let mut before = (0.0, DEVIATIONS[0]);
     for (held, deviation) in held.iter().zip(DEVIATIONS) {

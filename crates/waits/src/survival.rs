@@ -36,7 +36,7 @@ impl SurvivalCurve {
         }
     }
 
-    /// Returns the total weight of its waits.
+    /// Returns the total weight of the recorded waits.
     pub(crate) fn weight(&self) -> f64 {
         self.total
     }

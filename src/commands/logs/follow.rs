@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::output::{FileGrowth, FilePart};
-use crate::app::printed::{Printed, latest, submissions};
+use crate::app::printed::{SubmissionOutput, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, LogOutput, unreadable};
 use hsched_engine::clock::Clock as _;
@@ -98,7 +98,7 @@ impl<'a> Follower<'a> {
         self.turn_to(next)
     }
 
-    fn turn_to(&mut self, next: &Printed) -> Result<(), Failure> {
+    fn turn_to(&mut self, next: &SubmissionOutput) -> Result<(), Failure> {
         next.note(self.context);
         self.said = "";
         self.output.several = next.parts.len() > 1;

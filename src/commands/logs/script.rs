@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::output::{FileGrowth, FilePart};
-use crate::app::script_files::{piece_output, script_output};
+use crate::app::slurm::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, LogOutput, unreadable};
 use hsched_engine::clock::Clock as _;

@@ -11,14 +11,15 @@ use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::planning::PlanningArgs;
 use crate::app::pool_size::{self, PoolRequest, PoolShape};
-use crate::app::sbatch_options::refuse_options;
 use crate::app::session::Session;
+use crate::app::slurm::sbatch_options::refuse_options;
+use crate::app::slurm::{self, permissions};
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, permissions, slurm};
+use crate::app::{file_kind, input};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
-use crate::commands::pack::room::Room;
+use crate::commands::pack::room::PoolRoom;
 use crate::settings::Feature;
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::render::Together;
@@ -202,8 +203,8 @@ impl PackSubmission<'_> {
     }
 
     /// Returns the GPUs of each Slurm job.
-    fn room(&self) -> Room<'_> {
-        Room { gpus: self.gpus(), nodes: self.args.nodes }
+    fn room(&self) -> PoolRoom<'_> {
+        PoolRoom { gpus: self.gpus(), nodes: self.args.nodes }
     }
 
     /// Returns how many Slurm jobs the jobs can use at the same time.

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 
-use crate::app::asking;
 use crate::app::context::{Context, Format};
 use crate::app::input;
-use crate::app::queue_look::{self, Freshness};
+use crate::app::slurm::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue};
+use crate::app::state;
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, Time};
@@ -92,20 +92,20 @@ impl Args {
             let newest = accounting.newest;
             return Ok((accounting, newest));
         }
-        if context.config().is_some_and(Config::lacks_accounting) {
+        if context.slurm.config().is_some_and(Config::lacks_accounting) {
             let message = "this Slurm has no accounting database, which hsched review reads with sacct";
             return Err(Failure::new(Exit::Failed, message)
                 .id(ErrorId::SlurmRefused)
                 .hint("read the saved output of sacct of another cluster with --from FILE"));
         }
         let now = context.clock.now();
-        let printed = context.ask(&accounting::command(now - TimeDelta::days(self.days.into())))?;
+        let printed = context.slurm.ask(&accounting::command(now - TimeDelta::days(self.days.into())))?;
         let read = Accounting::parse(printed.as_bytes(), |text| time::unix(text).map(Time));
         let accounting = read.map_err(|error| {
             Failure::new(Exit::Failed, format!("the output of sacct cannot be read: {error}"))
                 .id(ErrorId::SlurmOutput)
         })?;
-        Ok((accounting, Some(asking::time(&context.clock))))
+        Ok((accounting, Some(state::now(context))))
     }
 
     /// Returns the queue for the estimates of saved waiting; `None` if only a file is read.

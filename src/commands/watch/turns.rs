@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
-use crate::app::script_moves::{self, MoveOptions};
-use crate::app::script_submission;
 use crate::app::session::{Log, PlanOptions, QueueSession};
+use crate::app::slurm::script_moves::{self, MoveOptions};
+use crate::app::slurm::script_submission;
 use crate::app::state;
 use crate::app::unison;
 use crate::app::unread_events;

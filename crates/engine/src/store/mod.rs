@@ -65,4 +65,4 @@ pub use self::state_dir::{
     state_stamp,
 };
 pub use self::state_location::StateLocation;
-pub use self::unread_events::Untold;
+pub use self::unread_events::UnreadEvent;

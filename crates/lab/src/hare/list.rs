@@ -120,7 +120,8 @@ impl Shelves {
         within.last().map(|(free, _)| f64::from_bits(*free))
     }
 
-    /// Returns the first GPU of a type that becomes free between two times, and when.
+    /// Returns the GPU of a type with the lowest number among those that become free between two times, and
+    /// when it becomes free.
     fn first_within(&self, gpu_type: usize, early: f64, late: f64) -> Option<(usize, f64)> {
         let within = (late >= early)
             .then(|| self.free[gpu_type].range((early.to_bits(), 0)..=(late.to_bits(), usize::MAX)))?;

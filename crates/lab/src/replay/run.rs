@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use thiserror::Error;
 
-use crate::replay::chance::{self, Purpose};
+use crate::replay::chance::{self, ReplayDraw};
 use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
@@ -230,7 +230,7 @@ impl ReplayRun<'_, '_> {
         let Some(mean) = incidents.node_failures else { return };
         let count = &mut self.node_failures[node];
         *count += 1;
-        let unit = chance::unit(*seed, Purpose::NodeFailure, node, *count);
+        let unit = chance::unit(*seed, ReplayDraw::NodeFailure, node, *count);
         let at = self.world.now.after(Seconds(chance::exponential(mean, unit)));
         self.world.queue.push(at, DueEvent::NodeDown { node });
         self.world.queue.push(at.after(incidents.repair), DueEvent::NodeBack { node });

@@ -44,12 +44,12 @@ pub struct TraceJob {
     /// The rule by which the job may end before its last epoch.
     pub early: Option<EarlyRule>,
     /// The job's progress when the trace begins; `None` if the job has never run.
-    pub begun: Option<Begun>,
+    pub begun: Option<InitialProgress>,
 }
 
 /// A job that ran before the trace begins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Begun {
+pub struct InitialProgress {
     /// Completed epochs, with fractions.
     pub done: f64,
     /// The GPUs that the job holds when the trace begins, if any.
@@ -72,7 +72,7 @@ pub enum NoSuchState {
 }
 
 /// The parts of an entry.
-type EntryParts<'a> = (((JobModel, &'a Job), Option<Begun>), Vec<usize>);
+type EntryParts<'a> = (((JobModel, &'a Job), Option<InitialProgress>), Vec<usize>);
 
 /// Returns the indices of each job's predecessors.
 fn places_before(jobs: &[Job]) -> Result<Vec<Vec<usize>>, NoSuchState> {
@@ -93,7 +93,7 @@ impl Trace {
     /// If the file gives the jobs an impossible initial state or unknown predecessors ([`NoSuchState`]).
     pub fn new(mut problem: Problem, file: &TraceFile) -> Result<Self, NoSuchState> {
         let now = Time(file.now.0);
-        let begun: Vec<Option<Begun>> = (0..file.jobs.len())
+        let begun: Vec<Option<InitialProgress>> = (0..file.jobs.len())
             .map(|job| begun(&problem, job, &file.jobs[job], now))
             .collect::<Result<_, _>>()?;
         check_held(&problem, &begun)?;
@@ -205,7 +205,12 @@ impl Trace {
 }
 
 /// Returns the progress of a job when the trace begins.
-fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Option<Begun>, NoSuchState> {
+fn begun(
+    problem: &Problem,
+    number: usize,
+    job: &Job,
+    now: Time,
+) -> Result<Option<InitialProgress>, NoSuchState> {
     if job.steps_done <= 0.0 && job.held.is_empty() {
         return Ok(None);
     }
@@ -229,10 +234,10 @@ fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Optio
             Some(placement.ok_or_else(|| NoSuchState::CannotRun { job: job.name.clone() })?)
         }
     };
-    Ok(Some(Begun { done: job.steps_done / steps, held }))
+    Ok(Some(InitialProgress { done: job.steps_done / steps, held }))
 }
 
-fn check_held(problem: &Problem, begun: &[Option<Begun>]) -> Result<(), NoSuchState> {
+fn check_held(problem: &Problem, begun: &[Option<InitialProgress>]) -> Result<(), NoSuchState> {
     let mut taken = std::collections::BTreeMap::<(usize, usize), u32>::new();
     let placements = begun.iter().flatten().filter_map(|begun| begun.held.as_ref());
     for slot in placements.flat_map(|placement| &placement.slots) {

@@ -15,5 +15,5 @@ mod world;
 
 pub use self::incident::{Incident, IncidentTime};
 pub use self::play::{Play, PlayOptions};
-pub use self::site::{Delays, Saving, SimulatedSite};
+pub use self::site::{Delays, SaveReaction, SimulatedSite};
 pub use self::world::SimulatedWorld;

@@ -22,7 +22,7 @@ pub struct SimulatedSite {
     /// Seed of the noise.
     pub seed: u64,
     pub delays: Delays,
-    pub saving: Saving,
+    pub saving: SaveReaction,
     /// Whether jobs run exactly on the nodes of their plan.
     pub pinned: bool,
     /// Maximum time limit; a job with a shorter limit keeps its own.
@@ -47,7 +47,7 @@ impl SimulatedSite {
             slow: BTreeMap::new(),
             seed: 0,
             delays: Delays::default(),
-            saving: Saving::AfterStep,
+            saving: SaveReaction::AfterStep,
             pinned: false,
             walltime: None,
             grace: Seconds(10.0),
@@ -70,7 +70,7 @@ pub struct Delays {
 
 /// Reaction of jobs that are asked to save and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Saving {
+pub enum SaveReaction {
     /// The jobs save after the current step and resume from there.
     #[default]
     AfterStep,

@@ -42,7 +42,7 @@ pub(super) struct EpochSteps {
 
 /// The next event of the ranks.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Doing {
+pub(super) enum RankEvent {
     EndEpoch,
     /// The ranks save after a step that is not the last of the epoch.
     Save {
@@ -65,15 +65,15 @@ impl EpochSteps {
 
 impl SimulatedTraining {
     /// Returns the next event and its time.
-    pub(super) fn next(&self) -> (Time, Doing) {
+    pub(super) fn next(&self) -> (Time, RankEvent) {
         if let Some((epoch, end)) = &self.failure
             && *epoch == self.epoch
         {
-            return (self.begun, Doing::Fail(end.clone()));
+            return (self.begun, RankEvent::Fail(end.clone()));
         }
         match self.stop_after {
-            Some(step) if step < self.steps.count() => (self.after(step), Doing::Save { step }),
-            _ => (self.after(self.steps.count()), Doing::EndEpoch),
+            Some(step) if step < self.steps.count() => (self.after(step), RankEvent::Save { step }),
+            _ => (self.after(self.steps.count()), RankEvent::EndEpoch),
         }
     }
 

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::simulate::fit::FitRequest;
 use crate::simulate::incident::{Incident, IncidentQueue};
-use crate::simulate::site::{Saving, SimulatedSite};
+use crate::simulate::site::{SaveReaction, SimulatedSite};
 use crate::simulate::submission::{
     Noise, SimulatedCheckpoint, SimulatedStage, SimulatedSubmission, with_use,
 };
-use crate::simulate::training::Doing;
+use crate::simulate::training::RankEvent;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
     Availability, Cluster, Job, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
@@ -201,12 +201,12 @@ impl SimulatedWorld {
             return;
         }
         match doing {
-            Doing::Fail(end) => self.leave(place, end),
-            Doing::Save { step } => {
+            RankEvent::Fail(end) => self.leave(place, end),
+            RankEvent::Save { step } => {
                 self.save(place, 0, step);
                 self.leave(place, End::Saved);
             }
-            Doing::EndEpoch => self.end_epoch(place),
+            RankEvent::EndEpoch => self.end_epoch(place),
         }
     }
 
@@ -236,10 +236,10 @@ impl SimulatedWorld {
         let Some(running) = self.submissions[place].running_mut() else { return };
         let training = &mut running.training;
         match saving {
-            Saving::Never => {}
+            SaveReaction::Never => {}
             _ if now.0 < training.begun.0 => self.leave(place, End::Saved),
-            Saving::AfterStep => training.stop_soon(now),
-            Saving::AfterEpoch => training.stop_after_epoch(),
+            SaveReaction::AfterStep => training.stop_soon(now),
+            SaveReaction::AfterEpoch => training.stop_after_epoch(),
         }
     }
 

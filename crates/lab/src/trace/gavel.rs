@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::trace::TraceError;
 use crate::trace::recorded::JobNames;
-use crate::trace::table::{self, NoEntry, Read};
+use crate::trace::table::{self, NoEntry, ParsedEntries};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
@@ -160,7 +160,7 @@ fn local_batch(kind: &str) -> u64 {
 ///
 /// # Errors
 /// If a column is missing.
-pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> {
+pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<ParsedEntries<Job>, TraceError> {
     let mut names = JobNames::default();
     let mut job = |number: usize, line: &GavelLine<'_>| {
         let name = names.unique(&format!("job-{number}"));
@@ -172,7 +172,7 @@ pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> 
         Ok(job)
     };
     if text.lines().next().is_some_and(|line| line.contains('\t')) {
-        let mut read = Read::default();
+        let mut read = ParsedEntries::default();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let result = gavel_line(line).and_then(|line| job(number, &line));
             read.add(number as u64 + 1, result);

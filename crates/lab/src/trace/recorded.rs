@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::trace::TraceError;
-use crate::trace::table::{self, NoEntry, Read};
+use crate::trace::table::{self, NoEntry, ParsedEntries};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
@@ -87,7 +87,7 @@ impl JobNames {
 ///
 /// # Errors
 /// If a column is missing.
-pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<RecordedJob>, TraceError> {
+pub fn philly(text: &str, gpu_type: &GpuType) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     let (submit, duration): (&[&str], &[&str]) =
         (&["submit_s", "submit_time", "submit"], &["duration_s", "duration"]);
     let gpus: &[&str] = &["num_gpus", "num_gpu", "gpus"];
@@ -110,7 +110,7 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<RecordedJob>, Trace
 ///
 /// # Errors
 /// If a column is missing.
-pub fn alibaba(text: &str) -> Result<Read<RecordedJob>, TraceError> {
+pub fn alibaba(text: &str) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     let needed: [&[&str]; 5] = [
         &["num_gpu"],
         &["gpu_spec"],

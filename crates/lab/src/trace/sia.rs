@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::trace::TraceError;
 use crate::trace::recorded::JobNames;
-use crate::trace::table::{self, NoEntry, Read};
+use crate::trace::table::{self, NoEntry, ParsedEntries};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Bytes, GpuType, Job, Seconds, Speed};
 
@@ -87,7 +87,7 @@ impl Applications {
     }
 }
 
-fn refuse(read: &Read<()>) -> Result<(), TraceError> {
+fn refuse(read: &ParsedEntries<()>) -> Result<(), TraceError> {
     read.bad.first().map_or(Ok(()), |bad| Err(TraceError::Other(bad.to_string())))
 }
 
@@ -110,7 +110,11 @@ fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
 ///
 /// # Errors
 /// If a column is missing.
-pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Result<Read<Job>, TraceError> {
+pub fn sia(
+    text: &str,
+    applications: &Applications,
+    chosen: Option<&str>,
+) -> Result<ParsedEntries<Job>, TraceError> {
     let mut names = JobNames::default();
     let arrival: &[&str] = &["submit_s", "time", "timestamp"];
     let gpus: &[&str] = &["num_gpus", "num_replicas"];

@@ -31,8 +31,9 @@ pub struct Seer {
     overlapped: bool,
     /// The observed ends of submissions.
     ended: BTreeMap<SubmissionKey, End>,
-    /// Number of requested changes, and whether the site refuses them.
+    /// Number of requested changes of submissions.
     amended: u32,
+    /// Whether the site refuses to change time limits.
     keeps_limits: bool,
     cluster: Cluster,
 }
@@ -136,7 +137,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     let mut site = sites::site(cluster.clone(), &real);
     if story.gpus > 1 {
         // A submission keeps its GPUs for a while when it has to make room.
-        site.saving = simulate::Saving::AfterEpoch;
+        site.saving = simulate::SaveReaction::AfterEpoch;
     }
     let world = simulate::SimulatedWorld::new(site, story.incidents.clone(), Time(0.0));
     let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -200,7 +201,8 @@ fn the_next_piece_waits_while_one_runs_and_goes_on_where_it_ends() {
     let gaps: Vec<f64> = tracked.past.windows(2).map(gap).collect();
     assert!(gaps.iter().all(|gap| *gap <= 0.0), "{gaps:?}");
     assert_eq!(tracked.failures, 0);
-    // When the last piece was queued, the remaining work was too long for one piece.
+    // The last piece was queued with the full limit, because the remaining work was then too long for one
+    // piece. Its limit was lowered later.
     let limit = |past: &hsched_engine::PastAttempt| past.attempt.limit.expect("a limit").0 / 60.0;
     assert_eq!(tracked.past.iter().map(limit).collect::<Vec<f64>>(), [20.0, 20.0, 20.0, 15.0]);
 }

@@ -12,7 +12,7 @@ use crate::{Bytes, GpuType, Precision, split_mig};
 
 /// The possible meanings of a name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recognised {
+pub struct GpuNameMatch {
     /// Never empty; several if the name is ambiguous.
     pub gpus: Vec<&'static Gpu>,
     /// The slice of one of these GPUs; `None` means the whole GPU.
@@ -75,7 +75,7 @@ pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
     known.gpus.iter().filter_map(|gpu| Some(gpu.watts? * share(gpu)?)).max_by(f64::total_cmp)
 }
 
-impl Recognised {
+impl GpuNameMatch {
     /// Returns the memory of one GPU in GB; if the name may mean several models, the smallest.
     pub fn least_memory_gb(&self) -> u32 {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
@@ -111,10 +111,10 @@ pub fn count_for(gb: u32, need: Bytes) -> Option<u32> {
 /// Returns the possible meanings of a GPU type or product name, or `None` if it is not in the table.
 ///
 /// A name with a word that no entry explains, such as `gh200_xxx`, is not recognised.
-pub fn recognise(name: &str) -> Option<Recognised> {
+pub fn recognise(name: &str) -> Option<GpuNameMatch> {
     let Some((parent, profile)) = split_mig(name) else {
         let gpus = whole(name)?;
-        return Some(Recognised { gpus, slice: None });
+        return Some(GpuNameMatch { gpus, slice: None });
     };
     let profile = profile.to_ascii_lowercase();
     let (compute, memory) = profile.strip_suffix("gb")?.split_once("g.")?;
@@ -125,10 +125,10 @@ pub fn recognise(name: &str) -> Option<Recognised> {
     };
     let mut gpus = if parent.is_empty() { gpus().iter().collect() } else { whole(parent)? };
     gpus.retain(|gpu| gpu.mig.contains(&profile));
-    (!gpus.is_empty()).then_some(Recognised { gpus, slice: Some(slice) })
+    (!gpus.is_empty()).then_some(GpuNameMatch { gpus, slice: Some(slice) })
 }
 
-impl Recognised {
+impl GpuNameMatch {
     /// Returns the model, if it is unambiguous.
     pub fn model(&self) -> Option<&'static str> {
         let first = self.gpus.first()?.model();

@@ -1,7 +1,5 @@
 //! The concave envelope of a class's bundles at given prices: the highest speed for every rent.
 
-use std::ops::Range;
-
 use crate::classes::Bundles;
 
 /// Vertices of the envelope by ascending speed, starting from speed 0 at no cost.
@@ -59,12 +57,8 @@ impl Envelope {
     /// Returns the vertex with the largest worth · speed − rent; `None` if running nothing is at least as
     /// good.
     pub(crate) fn best(&self, worth: f64) -> Option<&Vertex> {
-        self.better(worth, 0..self.vertices.len()).checked_sub(1).map(|last| &self.vertices[last])
-    }
-
-    /// Returns the number of vertices up to the best one, which is known to be in a range.
-    pub(crate) fn better(&self, worth: f64, known: Range<usize>) -> usize {
-        known.start + self.vertices[known].partition_point(|vertex| vertex.marginal < worth)
+        let beyond = self.vertices.partition_point(|vertex| vertex.marginal < worth);
+        beyond.checked_sub(1).map(|last| &self.vertices[last])
     }
 }
 

@@ -19,8 +19,8 @@ pub struct RungRank {
     pub kept: usize,
 }
 
-/// Returns whether a job falls behind at the last rung that it has reached; `others` are the curves of the
-/// sweep's other jobs, including ended ones.
+/// Returns the job's place at the last rung that it has reached, if it falls behind there; `others` are the
+/// curves of the sweep's other jobs, including ended ones.
 ///
 /// Rungs are at a third of all epochs, a ninth, and so on, but not before `not_before`. Fewer than three jobs
 /// are not compared.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::kit::{LastingOrder, OrderKey, SchedulingState, Seat, order};
 use crate::{
-    Budget, Changed, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking,
+    Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, ProblemChanges, Repacking,
 };
 use hsched_model::{Seconds, Time};
 
@@ -52,12 +52,12 @@ impl Las {
         let seat_rank = |seat: &Seat| (level(seat.attained(now)) as u64, seat.arrival);
         self.running.sync(problem, &self.state, seat_rank);
         match &problem.changed {
-            Changed::All => {
+            ProblemChanges::All => {
                 self.crossings.clear();
                 self.crossing.clear();
                 problem.present().for_each(|job| self.foresee(job, now));
             }
-            Changed::Since { came, left, other } => {
+            ProblemChanges::Since { came, left, other } => {
                 left.iter().chain(came).chain(other).for_each(|&job| self.foresee(job, now));
             }
         }

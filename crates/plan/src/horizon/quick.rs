@@ -14,7 +14,7 @@ use crate::horizon::roster::Roster;
 use crate::horizon::task::Task;
 use crate::horizon::worth::{Worths, to_do};
 use crate::kit::Want;
-use crate::{Changed, Problem};
+use crate::{Problem, ProblemChanges};
 
 /// The jobs, sorted by the data of the last full decision.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +95,7 @@ impl Quick {
 
     /// Updates the changed jobs.
     pub(super) fn follow(&mut self, view: DecisionView<'_>) {
-        let Changed::Since { came, left, other } = &view.problem.changed else { return };
+        let ProblemChanges::Since { came, left, other } = &view.problem.changed else { return };
         if self.since.is_none() {
             return;
         }

@@ -11,7 +11,7 @@ use crate::horizon::task::{Instance, Task};
 /// Tasks by expected end, and the worth of their steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Worths {
-    /// Indices of tasks, from the last to end to the first.
+    /// Indices of tasks, from the last one to end to the first one.
     pub order: Vec<usize>,
     /// Remaining work of the task at each position of `order`, in seconds at present prices; descending.
     pub keys: Vec<f64>,

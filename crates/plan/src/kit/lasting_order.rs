@@ -6,7 +6,7 @@
 
 use crate::kit::line::OrderKey;
 use crate::kit::scheduling_state::{SchedulingState, Seat};
-use crate::{Changed, Problem};
+use crate::{Problem, ProblemChanges};
 
 /// Running jobs by rank.
 #[derive(Default)]
@@ -38,12 +38,14 @@ impl LastingOrder {
     pub fn sync(&mut self, problem: &Problem, state: &SchedulingState, rank: impl Fn(&Seat) -> OrderKey) {
         let all: Vec<usize>;
         let changed: Vec<usize> = match &problem.changed {
-            Changed::All => {
+            ProblemChanges::All => {
                 *self = Self::default();
                 all = problem.present().collect();
                 all
             }
-            Changed::Since { came, left, other } => left.iter().chain(came).chain(other).copied().collect(),
+            ProblemChanges::Since { came, left, other } => {
+                left.iter().chain(came).chain(other).copied().collect()
+            }
         };
         for job in changed {
             let running = state.line.is_running(job).then(|| rank(&state.seats[job]));

@@ -7,7 +7,7 @@ use crate::kit::lasting_order::LastingOrder;
 use crate::kit::line::{GpuShape, Line, Merge, OrderKey, order};
 use crate::pace::{asked_epoch, key};
 use crate::progress::EpochsLeft;
-use crate::{Changed, Decision, JobModel, Problem, Repacking};
+use crate::{Decision, JobModel, Problem, ProblemChanges, Repacking};
 use hsched_model::Time;
 
 /// The GPUs, the jobs waiting for them, and the speed of each kind of job.
@@ -37,7 +37,7 @@ pub struct Seat {
     pub arrival: u64,
     /// Factor by which the job's present type is preferred.
     pub stick: f64,
-    /// `None` if the job has more than one submission.
+    /// The job's remaining epochs; `None` if the job has more than one submission.
     left: Option<EpochsLeft>,
 }
 
@@ -74,7 +74,7 @@ impl Rates {
         self.asks * self.sizes.get(gpu_type).copied().unwrap_or(1)
     }
 
-    /// Returns the smallest number of GPUs over all types.
+    /// Returns the smallest number of GPUs over all usable types.
     pub fn least_gpus(&self) -> u32 {
         let usable = (0..self.speeds.len()).filter(|&ty| self.speeds[ty] > 0.0);
         usable.map(|ty| self.gpus(ty)).min().unwrap_or(self.asks)
@@ -104,11 +104,11 @@ impl SchedulingState {
         }
         let all: Vec<usize>;
         let (came, other, left): (&[usize], &[usize], &[usize]) = match &problem.changed {
-            Changed::All => {
+            ProblemChanges::All => {
                 all = problem.present().collect();
                 (&all, &[], &[])
             }
-            Changed::Since { came, left, other } => (came, other, left),
+            ProblemChanges::Since { came, left, other } => (came, other, left),
         };
         for &job in left {
             self.line.remove(job);

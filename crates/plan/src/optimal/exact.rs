@@ -23,7 +23,7 @@ pub(super) struct SearchOutcome {
 struct JobWay {
     /// Replicas by type.
     counts: Vec<u32>,
-    /// Units of each resource that it uses.
+    /// Units of each resource that these replicas use.
     uses: Vec<u32>,
     ring: Ring,
     /// Completion time, plus the cost of being late.

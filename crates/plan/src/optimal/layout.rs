@@ -146,7 +146,7 @@ impl<'a> Layout<'a> {
         across.or(best.map(|(_, place)| place))
     }
 
-    /// Returns the maximum number of replicas of a job by type.
+    /// Returns the maximum number of a job's replicas on the remaining GPUs, by type.
     fn room_for(&self, job: &JobModel) -> Vec<u32> {
         let mut room = job.replicas_in(&self.room);
         if job.needs_blocks() {

@@ -16,7 +16,7 @@ use crate::{
     PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
-/// The registry entry of the proving policy.
+/// The registry entry of the policy `optimal`.
 pub(crate) const OPTIMAL: Entry = Entry {
     name: NAME,
     make: Make::Placer(|parameters| {
@@ -43,7 +43,7 @@ pub(super) struct OptimalParameters {
     pub use_all: bool,
 }
 
-/// The proving policy.
+/// The policy `optimal`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Optimal {
     parameters: OptimalParameters,

@@ -3,8 +3,9 @@
 use crate::replan::ReplanContext;
 use crate::replan::draft::PlanDraft;
 use crate::{
-    Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates, Pending,
-    Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot, is_legal, remedy,
+    Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates,
+    PendingEstimates, Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot,
+    is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
@@ -203,7 +204,7 @@ impl ReplanContext<'_> {
         let waits: Vec<(f64, &HeldPlacement)> = waits.collect();
         let first =
             |time: &dyn Fn(&(f64, &HeldPlacement)) -> f64| waits.iter().map(time).min_by(f64::total_cmp);
-        let pending = Pending {
+        let pending = PendingEstimates {
             start: first(&|(wait, _)| *wait)?,
             finish: first(&|(wait, hold)| wait + epochs * hold.epoch)?,
             entries: holds.len(),

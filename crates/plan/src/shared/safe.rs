@@ -150,7 +150,8 @@ impl ProjectedProblem<'_> {
         })
     }
 
-    /// Returns whether a job may be given these GPUs: it waits, or it may be moved and has others.
+    /// Returns whether a job may be given these GPUs: the job is pending, or it may be moved and holds other
+    /// GPUs.
     fn may_have(&self, job: usize, placement: &Placement) -> bool {
         let progress = &self.problem.jobs[job].progress;
         if self.is_settled(job) {

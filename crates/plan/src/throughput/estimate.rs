@@ -41,7 +41,10 @@ pub(super) struct SpeedTables {
 
 #[derive(Default)]
 struct SpeedRow {
-    /// Natural logarithm of the rate at the row's batch size, and whether it is from the cache.
+    /// By GPU model: the natural logarithm of the rate, and whether the rate is from the cache.
+    ///
+    /// A rate from the cache is for the largest measured batch of the row, any other rate for the batch of
+    /// its job.
     rates: BTreeMap<String, (f64, bool)>,
 }
 

@@ -225,10 +225,11 @@ pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]
     sizes.of(gpu_type).or_else(other)
 }
 
-/// Returns the job file's speed scaled to a measurement of a single batch size.
+/// Returns the job file's speed, scaled to a measurement at a single batch size; `None` if several batch
+/// sizes were measured.
 ///
-/// Returns the stated speed, scaled to a measurement at a single batch size. A line through the origin and
-/// the measured point would lack the constant part of a step, which the job file states.
+/// A line through the origin and the measured point would lack the constant part of a step, which the job
+/// file states.
 fn through_the_one_batch(said: Speed, measured: &MeasuredSpeed) -> Option<Speed> {
     let batch = batch_size(measured.batch.filter(|_| measured.batches == 1)?);
     said.scaled(said.rate_at(batch) / measured.speed.rate_at(batch))

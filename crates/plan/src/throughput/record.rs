@@ -87,7 +87,7 @@ const MEMORY: u64 = 32;
 const MOST_OBSERVATIONS: u64 = 1 << 53;
 
 /// The expected step time, and the maximum logarithmic deviation of a sample.
-struct Expected {
+struct StepExpectation {
     seconds: f64,
     distance: f64,
 }
@@ -174,10 +174,10 @@ impl SpeedRecord {
     }
 
     /// Returns the expected step time of a sample, from its own batch size or else from the nearest one.
-    fn expected(&self, sample: &Aside) -> Option<Expected> {
+    fn expected(&self, sample: &Aside) -> Option<StepExpectation> {
         if let Some(point) = self.points.iter().find(|point| point.batch == sample.batch) {
             let distance = (FAR * point.variance.sqrt()).clamp(DISTANCE.0, DISTANCE.1);
-            return Some(Expected { seconds: point.seconds, distance });
+            return Some(StepExpectation { seconds: point.seconds, distance });
         }
         let size = batch_size(sample.batch);
         let away = |point: &&BatchPoint| (batch_size(point.batch) / size).ln().abs();
@@ -190,7 +190,7 @@ impl SpeedRecord {
             }
             None => self.stated?.speed.step(sample.batch, None),
         };
-        Some(Expected { seconds, distance: DISTANCE_OF_OTHERS })
+        Some(StepExpectation { seconds, distance: DISTANCE_OF_OTHERS })
     }
 
     /// Uses the samples set aside that agree with the newest of them, if there are enough to indicate a

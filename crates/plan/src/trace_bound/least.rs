@@ -47,56 +47,11 @@ struct WorthPoint {
     slope: f64,
 }
 
-/// Two worths near the best one; the lower one is 0 if nothing is known.
-#[derive(Clone, Copy)]
-struct WorthGuess {
-    low: f64,
-    high: f64,
-}
-
-/// Two worths with the best one between them.
-struct BestWorth {
-    low: WorthPoint,
-    high: WorthPoint,
-    /// The weight of the lower one.
-    part: f64,
-}
-
-/// The intervals before the one in which a job ends, for worths between two limits.
-///
-/// An interval is settled if its best vertex is the same at both limits, and so everywhere between them. Only the
-/// open ones are looked at for another worth.
-struct SettledIntervals<'a> {
-    search: &'a LeastSearch<'a>,
-    end: usize,
-    open: Vec<OpenInterval>,
-    /// Rent that is paid in settled intervals.
-    rent: f64,
-    /// Steps that are done in settled intervals.
-    done: f64,
-}
-
-/// An interval that is not settled, with the number of vertices up to the best one at some worths.
-#[derive(Clone, Copy)]
-struct OpenInterval {
-    interval: usize,
-    /// At the lower limit.
-    low: usize,
-    /// At the upper limit.
-    high: usize,
-    /// At the last worth that was looked at.
-    here: usize,
-}
-
 /// Relative work below which a job counts as done.
 const ROUNDING: f64 = 1e-9;
 
 /// Maximum number of steps of a search.
 const STEPS: u32 = 80;
-
-/// Factors by which a worth that is too low grows: first if the best worth is known at other prices, and otherwise.
-const SMALL_GROWTH: f64 = 1.05;
-const LARGE_GROWTH: f64 = 2.0;
 
 impl<'a> Intervals<'a> {
     pub(super) fn new(edges: &'a [f64]) -> Self {
@@ -125,8 +80,7 @@ impl Least {
         let mut best = f64::INFINITY;
         let mut guess = if self.high > 0.0 { self.high } else { search.dearest(first) };
         if self.high > 0.0 && self.end >= first && search.can_end(self.end) {
-            (best, *self) =
-                search.ending_in(self.end, WorthGuess { low: self.low, high: guess }, f64::INFINITY);
+            (best, *self) = search.ending_in(self.end, guess, f64::INFINITY);
             guess = self.high;
         }
         let known = if best.is_finite() { Some(self.end) } else { None };
@@ -149,7 +103,7 @@ impl Least {
             if Some(end) == known || at_least >= best || room < job.steps * (1.0 - ROUNDING) {
                 continue;
             }
-            let (value, found) = search.ending_in(end, WorthGuess { low: 0.0, high: guess }, best);
+            let (value, found) = search.ending_in(end, guess, best);
             if value < best {
                 (best, *self) = (value, found);
             }
@@ -207,30 +161,14 @@ impl LeastSearch<'_> {
 
     /// Returns the value of a worth if the job ends in an interval, without the time before that.
     fn at(&self, end: usize, worth: f64) -> WorthPoint {
-        let (mut rent, mut done) = (0.0, 0.0);
+        let (mut value, mut slope) = (worth * self.job.steps, self.job.steps);
         for interval in self.first..end {
-            let envelope = &self.envelopes[interval];
-            let (more_rent, more_done) =
-                self.spent(interval, envelope.better(worth, 0..envelope.vertices().len()));
-            rent += more_rent;
-            done += more_done;
+            if let Some(vertex) = self.envelopes[interval].best(worth) {
+                let length = self.intervals.length(interval, self.job.at);
+                value -= length * (worth * vertex.speed - vertex.rent);
+                slope -= length * vertex.speed;
+            }
         }
-        self.with_end(end, worth, rent, done)
-    }
-
-    /// Returns the rent and the steps of an interval with the best of this number of vertices.
-    fn spent(&self, interval: usize, vertices: usize) -> (f64, f64) {
-        let Some(last) = vertices.checked_sub(1) else { return (0.0, 0.0) };
-        let length = self.intervals.length(interval, self.job.at);
-        let vertex = &self.envelopes[interval].vertices()[last];
-        (length * vertex.rent, length * vertex.speed)
-    }
-
-    /// Returns the value of a worth at which the job pays this rent and has done these steps before the interval
-    /// in which it ends.
-    fn with_end(&self, end: usize, worth: f64, rent: f64, done: f64) -> WorthPoint {
-        let mut slope = self.job.steps - done;
-        let mut value = worth * slope + rent;
         if let Some(vertex) = self.envelopes[end].best(worth) {
             let gain = worth * vertex.speed - vertex.rent - 1.0;
             let length = self.intervals.length(end, self.job.at);
@@ -242,113 +180,43 @@ impl LeastSearch<'_> {
         WorthPoint { worth, value, slope }
     }
 
-    /// Returns the highest bound for an end in this interval, from worths near those of `guess`; above `enough`
-    /// it may stop early.
-    fn ending_in(&self, end: usize, guess: WorthGuess, enough: f64) -> (f64, Least) {
+    /// Returns the highest bound from a worth near `guess` for an end in this interval; the search may stop
+    /// early above `enough`.
+    fn ending_in(&self, end: usize, guess: f64, enough: f64) -> (f64, Least) {
         let before = self.intervals.edges[end].max(self.job.at) - self.job.at;
-        let (low, high) = self.around_best(end, guess);
-        let mut best = BestWorth { low, high, part: 0.0 };
-        if high.slope < 0.0 {
-            best.part = high.slope / (high.slope - low.slope);
-        }
-        if high.slope < 0.0 && low.slope > 0.0 {
-            SettledIntervals::new(self, end, low.worth, high.worth).narrow(&mut best, enough - before);
-        }
-        let value = before + best.low.value.max(best.high.value);
-        (value, Least { end, low: best.low.worth, high: best.high.worth, part: best.part })
-    }
-
-    /// Returns two worths with the best one between them, if there is one with a limited value.
-    fn around_best(&self, end: usize, guess: WorthGuess) -> (WorthPoint, WorthPoint) {
         let endless = end + 1 == self.intervals.edges.len();
         // In the unbounded last interval, a worth above the cost of a step would prove nothing. In any other
         // interval, the job runs at full speed for all worths beyond the most expensive vertex.
         let most =
             if endless { self.dearest(end) * (1.0 - 4.0 * f64::EPSILON) } else { self.beyond_all(end) };
         let mut low = WorthPoint { worth: 0.0, value: 0.0, slope: self.job.steps };
-        let mut high = self.at(end, guess.high.min(most));
-        let mut growth = if guess.low > 0.0 { SMALL_GROWTH } else { LARGE_GROWTH };
-        for _ in 0..STEPS {
-            if high.slope <= 0.0 || high.worth >= most {
-                break;
-            }
+        let mut high = self.at(end, guess.min(most));
+        let mut steps = 0;
+        while high.slope > 0.0 && high.worth < most && steps < STEPS {
             low = high;
-            high = self.at(end, (growth * high.worth).min(most));
-            growth = LARGE_GROWTH;
+            high = self.at(end, (2.0 * high.worth).min(most));
+            steps += 1;
         }
-        if low.worth < guess.low && guess.low < high.worth && high.slope < 0.0 {
-            let point = self.at(end, guess.low);
-            *(if point.slope > 0.0 { &mut low } else { &mut high }) = point;
-        }
-        (low, high)
-    }
-}
-
-impl<'a> SettledIntervals<'a> {
-    /// Returns the intervals before `end` for worths between `low` and `high`.
-    fn new(search: &'a LeastSearch<'a>, end: usize, low: f64, high: f64) -> Self {
-        let mut settled = Self { search, end, open: Vec::new(), rent: 0.0, done: 0.0 };
-        for interval in search.first..end {
-            let envelope = &search.envelopes[interval];
-            let low = envelope.better(low, 0..envelope.vertices().len());
-            let high = envelope.better(high, low..envelope.vertices().len());
-            settled.open.push(OpenInterval { interval, low, high, here: low });
-        }
-        settled.settle();
-        settled
-    }
-
-    /// Moves the worths towards the best one until the possible relative gain is small, or the value reaches
-    /// `enough`.
-    fn narrow(&mut self, best: &mut BestWorth, enough: f64) {
-        for _ in 0..STEPS {
-            let BestWorth { low, high, .. } = *best;
-            let top = low.value.max(high.value);
+        let mut top = low.value.max(high.value);
+        let mut part = if high.slope >= 0.0 { 0.0 } else { high.slope / (high.slope - low.slope) };
+        while high.slope < 0.0 && low.slope > 0.0 && steps < STEPS && before + top < enough {
             // The intersection of the tangents is an upper limit between the two.
             let worth = (high.value - low.value + low.slope * low.worth - high.slope * high.worth)
                 / (low.slope - high.slope);
             let possible = low.value + low.slope * (worth - low.worth);
-            best.part = high.slope / (high.slope - low.slope);
-            let is_exact = possible - top <= self.search.exact * possible.abs();
-            if top >= enough || is_exact || worth <= low.worth || worth >= high.worth {
-                return;
+            part = high.slope / (high.slope - low.slope);
+            if possible - top <= self.exact * possible.abs() || worth <= low.worth || worth >= high.worth {
+                break;
             }
-            let point = self.at(worth);
-            let is_low = point.slope > 0.0;
-            *(if is_low { &mut best.low } else { &mut best.high }) = point;
-            for open in &mut self.open {
-                *(if is_low { &mut open.low } else { &mut open.high }) = open.here;
+            let point = self.at(end, worth);
+            top = top.max(point.value);
+            if point.slope > 0.0 {
+                low = point;
+            } else {
+                high = point;
             }
-            self.settle();
-            if best.high.slope >= 0.0 {
-                return;
-            }
+            steps += 1;
         }
-    }
-
-    /// Returns the value of a worth, and notes the best vertex of each open interval.
-    fn at(&mut self, worth: f64) -> WorthPoint {
-        let (mut rent, mut done) = (self.rent, self.done);
-        for open in &mut self.open {
-            open.here = self.search.envelopes[open.interval].better(worth, open.low..open.high);
-            let (more_rent, more_done) = self.search.spent(open.interval, open.here);
-            rent += more_rent;
-            done += more_done;
-        }
-        self.search.with_end(self.end, worth, rent, done)
-    }
-
-    /// Settles the open intervals whose best vertex is the same at both limits.
-    fn settle(&mut self) {
-        let Self { search, open, rent, done, .. } = self;
-        open.retain(|open| {
-            if open.low < open.high {
-                return true;
-            }
-            let (more_rent, more_done) = search.spent(open.interval, open.low);
-            *rent += more_rent;
-            *done += more_done;
-            false
-        });
+        (before + top, Least { end, low: low.worth, high: high.worth, part })
     }
 }

@@ -49,7 +49,7 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     best
 }
 
-/// Returns the best plan, with any number of idle GPUs.
+/// Returns the objective of the best plan, with any number of idle GPUs.
 pub fn best(problem: &Problem) -> Option<f64> {
     by_idle(problem).into_iter().flatten().min_by(f64::total_cmp)
 }

@@ -61,7 +61,7 @@ fn wanted(asks: &[GpuAsk]) -> String {
     words.collect::<Vec<_>>().join(" and ")
 }
 
-/// Returns the largest CPUs and memory of a node with the GPUs, if known.
+/// Returns a clause with the most CPUs and memory of any node with the GPUs; empty if unknown.
 fn largest(snapshot: &Snapshot, request: &Request) -> String {
     let nodes = room::nodes(snapshot, request);
     let cpus = nodes.iter().filter_map(|node| node.cpus).max().map(|count| format!("{count} CPUs"));

@@ -107,7 +107,7 @@ impl PastRun {
         Some(if wanted == 0 { 1.0 } else { f64::from(self.gpus) / f64::from(wanted) })
     }
 
-    /// Returns an upper limit of its run time with the GPUs of a request: more GPUs may not help.
+    /// Returns an upper limit of the run's time with the GPUs of a request: more GPUs may not help.
     fn seconds_with(&self, request: &Request) -> Option<f64> {
         Some(self.ran.0 * self.share_of(request)?.max(1.0))
     }

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::{FEW_OF, THREADS};
 use crate::future::Future;
-use crate::line::{Joins, LineKey, Waiting};
+use crate::line::{Joins, LineKey, PendingEntry};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{HORIZON, Ours, RequestEntry, play};
@@ -113,7 +113,7 @@ impl QueueTable {
 
 impl QueueTable {
     /// Returns the pending jobs that compete with an entry for nodes, in order.
-    pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &PendingEntry> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
         let mut several = BTreeSet::new();
@@ -124,7 +124,7 @@ impl QueueTable {
     }
 
     /// Returns the pending jobs that compete with an entry and are scheduled before it, in order.
-    pub(crate) fn before(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn before(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &PendingEntry> {
         let key = entry.key;
         self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
     }

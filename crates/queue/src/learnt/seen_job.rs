@@ -19,8 +19,8 @@ pub struct SeenJob {
     #[serde(flatten)]
     pub size: RequestSize,
     pub submitted: Time,
-    /// The look before its submission, whose queue gives the features, and the start of its wait. `None` if
-    /// its whole wait was not observed, as for jobs running at the first look.
+    /// The look before the job's submission, whose queue gives the features, and the start of the wait.
+    /// `None` if the whole wait was not observed, as for jobs running at the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<WaitStart>,
     /// Whether any look has shown the job eligible to start.

@@ -148,8 +148,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns whether a partition accepts the job with a remedy, and the remedy affects the subject of its
-    /// reason.
+    /// Returns whether a partition accepts the job with a remedy, and the remedy changes what the job's
+    /// reason refers to.
     fn is_let_in(&self, advice: &Advice) -> bool {
         let (Remedy::InPlace(set) | Remedy::NewJob(set)) = &advice.remedy else { return true };
         let request = &advice.request;
@@ -221,7 +221,7 @@ impl Adviser<'_> {
         QueuePosition { priority: estimate.priority, ..position }
     }
 
-    /// Returns the remedies for its reason, and those that end other jobs.
+    /// Returns the remedies for the job's reason, and those that end other jobs.
     fn remedies(&self, as_is: Option<&Start>) -> Vec<Advice> {
         let request = self.pending.request(RequestId(0));
         let mut tried: Vec<(Remedy, Request)> = Vec::new();

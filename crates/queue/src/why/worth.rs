@@ -95,7 +95,8 @@ fn changes(remedy: &Remedy) -> Option<&ChangeSet> {
 }
 
 impl Advice {
-    /// Returns the rank of its cost: none, some, loss of the place in the queue, loss of another job.
+    /// Returns the rank of the advice's cost: none, some, loss of the place in the queue, loss of another
+    /// job.
     pub(super) fn cost(&self) -> u8 {
         match &self.remedy {
             Remedy::InPlace(set) | Remedy::NewJob(set) if set.stops_own() => 3,

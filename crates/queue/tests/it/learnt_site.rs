@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use hsched_model::{GpuType, Seconds, Time};
 use hsched_queue::learnt::{SeenJob, SiteLog, SiteModel};
-use hsched_queue::{Asks, Estimate, FurtherOptions, GpuAsk, QueueJob, Request, RequestId, Running, Snapshot};
+use hsched_queue::{
+    Asks, Estimate, FurtherOptions, GpuAsk, HeldNodes, QueueJob, Request, RequestId, Snapshot,
+};
 
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 86_400.0;
@@ -140,7 +142,7 @@ impl Site {
             submitted: Some(Time(job.submitted)),
             limit_s: Some(Seconds(job.limit)),
             asks: asks(job.gpus),
-            running: job.started.map(|since| Running { since: Time(since), holds: Vec::new() }),
+            running: job.started.map(|since| HeldNodes { since: Time(since), holds: Vec::new() }),
             ..QueueJob::default()
         });
         Snapshot {

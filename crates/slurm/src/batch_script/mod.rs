@@ -25,7 +25,7 @@ use hsched_model::formats::parse_type;
 
 /// The part of a job that a script describes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Imported {
+pub struct ImportedJob {
     /// Keys of the job file with their values.
     pub keys: BTreeMap<&'static str, Value>,
     /// Remarks on options that were not imported or that differ, in line order.
@@ -54,7 +54,7 @@ struct LogicalLine {
 }
 
 /// Reads a batch script; `name` is the job's name if the script sets none.
-pub fn read(script: &str, name: &str) -> Imported {
+pub fn read(script: &str, name: &str) -> ImportedJob {
     let reading = read_script(&ScriptSource {
         script: Some(script.as_bytes()),
         file_name: name,
@@ -62,7 +62,7 @@ pub fn read(script: &str, name: &str) -> Imported {
         environment: &BTreeMap::new(),
         version: None,
     });
-    let mut imported = Imported::default();
+    let mut imported = ImportedJob::default();
     imported.set_name(None, name);
     options::read(&reading, &mut imported);
     resources::read(&reading, &mut imported);
@@ -90,7 +90,7 @@ struct Processes {
     gpus: u64,
 }
 
-impl Imported {
+impl ImportedJob {
     /// Adds a sentence about a line.
     pub fn remark(&mut self, line: usize, text: impl Into<String>) {
         self.remarks.push(Remark { line, text: text.into() });

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use serde_json::{Map, Value};
 
-use crate::replay::chance::{self, Purpose};
+use crate::replay::chance::{self, ReplayDraw};
 use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::{ReplayRecord, ReplayedJob};
 use crate::replay::options::{Loses, Options};
@@ -19,7 +19,7 @@ use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, TakenResources,
+    Eligibility, HoldStage, JobModel, Placement, Problem, ProblemChanges, Progress, Slot, TakenResources,
 };
 
 /// The cluster and its jobs at one time.
@@ -142,10 +142,10 @@ impl<'a> ReplayWorld<'a> {
         let Changes { all, came, left, other } = std::mem::take(&mut self.changes);
         self.vacant.extend(left.iter().copied().map(Reverse));
         self.problem.changed = if all {
-            Changed::All
+            ProblemChanges::All
         } else {
             let list = |set: BTreeSet<usize>| set.into_iter().collect();
-            Changed::Since { came: list(came), left: list(left), other: list(other) }
+            ProblemChanges::Since { came: list(came), left: list(left), other: list(other) }
         };
     }
 
@@ -159,7 +159,7 @@ impl<'a> ReplayWorld<'a> {
     /// Lets a job of the trace arrive.
     pub(super) fn admit(&mut self, job: usize) {
         let entry = &self.trace.jobs[job];
-        let unit = chance::unit(self.options.seed, Purpose::Estimate, entry.place, 0);
+        let unit = chance::unit(self.options.seed, ReplayDraw::Estimate, entry.place, 0);
         let estimate = 1.0 + self.options.noise * (2.0 * unit - 1.0);
         let work = entry.model.progress.work;
         let cost = self.options.restart_cost.or(entry.restart_cost);

@@ -1,7 +1,7 @@
 //! The speed of a job in a replay: its GPUs and shares, and its expected end.
 
 use super::ReplayWorld;
-use crate::replay::chance::{self, Purpose};
+use crate::replay::chance::{self, ReplayDraw};
 use crate::replay::queue::DueEvent;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{HeldPlacement, HoldStage, Slot};
@@ -42,7 +42,7 @@ impl ReplayWorld<'_> {
         if let Some(mean) = self.options.incidents.job_failures {
             let place = self.trace.jobs[present.job].place;
             let moves = self.problem.jobs[number].progress.moves;
-            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
+            let unit = chance::unit(self.options.seed, ReplayDraw::JobFailure, place, moves);
             let due = DueEvent::Failure { job: number, generation: present.generation };
             self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
         }

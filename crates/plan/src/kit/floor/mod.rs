@@ -5,7 +5,7 @@ mod repack;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Basis, Changed, Problem, Slot};
+use crate::{Basis, Problem, ProblemChanges, Slot};
 use hsched_model::RankNeeds;
 
 pub use self::packer::Want;
@@ -46,7 +46,7 @@ impl Floor {
     /// Updates the changed jobs and nodes; returns whether everything may have changed, so that earlier data
     /// about types and jobs are invalid.
     pub fn sync(&mut self, problem: &Problem) -> bool {
-        let Changed::Since { came, left, other } = &problem.changed else {
+        let ProblemChanges::Since { came, left, other } = &problem.changed else {
             self.rebuild(problem);
             return true;
         };

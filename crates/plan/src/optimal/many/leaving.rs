@@ -115,7 +115,8 @@ impl OnNodes<'_, '_> {
             .min_by_key(Vec::len)
     }
 
-    /// Returns jobs that together hold this many GPUs of a type, those with the most first.
+    /// Returns jobs that together hold at least this many GPUs of a type, those with the most first; `None`
+    /// if there are too few.
     fn holders_of(&self, gpu_type: usize, need: u32, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let held = |job: usize| self.places[job].gpus[gpu_type];
         let mut holders: Vec<usize> =

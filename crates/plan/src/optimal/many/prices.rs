@@ -40,8 +40,8 @@ pub(crate) struct ClimbPeak {
 const ROUNDS: u32 = 20;
 const CLIMBS: u32 = 200;
 
-/// Minimum number of planes even without time: with worse prices, plans are far from the optimum, and a plane
-/// costs little compared with the lists.
+/// Minimum number of planes, even if the time has run out: with worse prices, plans are far from the optimum,
+/// and a plane costs little compared with the lists.
 const LEAST_CLIMBS: u32 = 80;
 
 /// Minimum half-width of the box, relative to the highest price or to the objective per GPU, before it grows

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::app::script_outlook::ScriptOutlook;
-use crate::commands::when_script::ScriptReport;
+use crate::app::slurm::script_outlook::ScriptOutlook;
+use crate::commands::script::when::ScriptReport;
 use hsched_model::number::to_u64;
 use hsched_model::{GpuAsk, GpuType, Request, Seconds, Time};
 use hsched_queue::{ChangeEstimate, Start, jobs_in_words, own_preempted};

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use hsched_model::ErrorId;
 use hsched_model::formats::is_sweep_key;
-use hsched_slurm::batch_script::Imported;
+use hsched_slurm::batch_script::ImportedJob;
 use hsched_ui::{Exit, Failure};
 
 /// A file of another tool, as a tree without positions; lines are found by the names of keys.
@@ -26,13 +26,13 @@ struct ForeignFile<'a> {
 ///
 /// # Errors
 /// If the text is not YAML.
-pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Imported>, Failure> {
+pub(super) fn read(text: &str, name: &str, source: &str) -> Result<Option<ImportedJob>, Failure> {
     let tree: Value = yaml_serde::from_str(text).map_err(|error| {
         Failure::new(Exit::BadInput, format!("{source} is not YAML: {error}")).id(ErrorId::YamlSyntax)
     })?;
     let Some(keys) = tree.as_object() else { return Ok(None) };
     let file = ForeignFile { text, keys };
-    let mut imported = Imported::default();
+    let mut imported = ImportedJob::default();
     imported.set_name(None, name);
     let has = |key: &str| keys.contains_key(key);
     if keys.get("parameters").is_some_and(Value::is_object) && has("method") {
@@ -68,14 +68,14 @@ impl ForeignFile<'_> {
     }
 
     /// Adds a remark for each top-level key outside `known`.
-    fn remark_others(&self, known: &[&str], imported: &mut Imported) {
+    fn remark_others(&self, known: &[&str], imported: &mut ImportedJob) {
         for key in self.keys.keys().filter(|key| !known.contains(&key.as_str())) {
             imported.remark(self.line(key), format!("{key}: hsched has nothing like it; left out"));
         }
     }
 
     /// Sets the job's name from the file.
-    fn name(&self, key: &str, imported: &mut Imported) {
+    fn name(&self, key: &str, imported: &mut ImportedJob) {
         if let Some(name) = self.text_of(key) {
             imported.set_name(Some(&(self.line(key), name.to_owned())), name);
         }
@@ -90,7 +90,7 @@ fn sweep_key(key: &str) -> Option<String> {
 }
 
 /// Sets the number of combinations to draw.
-fn search(samples: Option<u64>, imported: &mut Imported) {
+fn search(samples: Option<u64>, imported: &mut ImportedJob) {
     match samples {
         Some(samples) => drop(imported.keys.insert("search", json!({ "samples": samples }))),
         None => imported.todo("search", "how many combinations to draw: {samples: 20}"),

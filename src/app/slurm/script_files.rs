@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::app::input;
-use crate::app::permissions::user_name;
+use crate::app::slurm::permissions::user_name;
 use hsched_engine::ScriptJob;
 use hsched_engine::live::absolute;
 use hsched_engine::store::ScriptChain;

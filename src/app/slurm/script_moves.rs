@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::script::{Script, ScriptFile, past_runs_of};
-use crate::app::script_submission::KeptScript;
 use crate::app::session::QueueSession;
+use crate::app::slurm::script::{Script, ScriptFile, past_runs_of};
+use crate::app::slurm::script_submission::KeptScript;
+use crate::app::slurm::why::JobFinder;
 use crate::app::state;
-use crate::app::why::JobFinder;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::StateError;
 use hsched_engine::{Answer, Event, Keeper as _, RequestPart, ScriptJob, Stage, apply};

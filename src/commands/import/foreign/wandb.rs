@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{ForeignFile, search, sweep_key};
-use hsched_slurm::batch_script::Imported;
+use hsched_slurm::batch_script::ImportedJob;
 
 /// Supported keys.
 const KNOWN: [&str; 8] =
@@ -15,7 +15,7 @@ const LONGEST_LIST: i64 = 1000;
 /// The default command.
 const COMMAND: [&str; 4] = ["${env}", "${interpreter}", "${program}", "${args}"];
 
-pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
+pub(super) fn read(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
     file.name("name", imported);
     file.remark_others(&KNOWN, imported);
     let mut arguments = Vec::new();
@@ -65,7 +65,7 @@ enum Parameter {
 }
 
 /// Returns a parameter's values; `None` if hsched has no equivalent.
-fn values(key: &str, value: &Value, line: usize, imported: &mut Imported) -> Option<Parameter> {
+fn values(key: &str, value: &Value, line: usize, imported: &mut ImportedJob) -> Option<Parameter> {
     if let Some(constant) = value.get("value") {
         return (!constant.is_object() && !constant.is_array())
             .then(|| Parameter::Constant(constant.clone()));
@@ -94,7 +94,7 @@ fn values(key: &str, value: &Value, line: usize, imported: &mut Imported) -> Opt
 }
 
 /// Imports the metric, and the rule for early termination.
-fn goal(file: &ForeignFile<'_>, imported: &mut Imported) {
+fn goal(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
     let metric = file.keys.get("metric");
     let name = metric.and_then(|metric| metric.get("name")).and_then(Value::as_str);
     if let Some(name) = name {
@@ -124,7 +124,7 @@ fn goal(file: &ForeignFile<'_>, imported: &mut Imported) {
 }
 
 /// Imports the command, with a placeholder for each parameter.
-fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mut Imported) {
+fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mut ImportedJob) {
     let given = file.keys.get("command").and_then(Value::as_array);
     let words: Vec<String> = match given {
         Some(list) => list.iter().map(plain).collect(),

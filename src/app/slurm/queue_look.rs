@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::asking::{SLOW, SlurmQuery, ask, time};
 use crate::app::context::Context;
-use crate::app::permissions::user_name;
-use crate::app::{input, site_waits, state};
+use crate::app::slurm::cached_query::{SLOW, SlurmQuery, ask};
+use crate::app::slurm::permissions::user_name;
+use crate::app::slurm::printed_cluster;
+use crate::app::{site_waits, state};
 use crate::settings::Feature;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
@@ -18,7 +19,7 @@ use hsched_slurm::{CommandLine, System, sinfo};
 use hsched_ui::{Exit, Failure};
 
 /// The queue as it was read.
-pub(crate) struct Looked {
+pub(crate) struct AgedSnapshot {
     pub snapshot: Snapshot,
     /// The snapshot's age.
     pub age: Seconds,
@@ -65,7 +66,7 @@ impl Freshness {
 ///
 /// # Errors
 /// If Slurm never answered (exit 69), or not in a readable form.
-pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<Looked, Failure> {
+pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<AgedSnapshot, Failure> {
     let looked = seen(context, freshness.good_for(), printed)?;
     site_waits::keep(context, &looked.snapshot);
     Ok(looked)
@@ -76,7 +77,10 @@ pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<Looked, Fa
 ///
 /// # Errors
 /// If Slurm does not show its nodes either (exit 69).
-pub(crate) fn look_at_nodes_at_least(context: &Context, freshness: Freshness) -> Result<Looked, Failure> {
+pub(crate) fn look_at_nodes_at_least(
+    context: &Context,
+    freshness: Freshness,
+) -> Result<AgedSnapshot, Failure> {
     let mut why = None;
     let mut looked = seen(context, freshness.good_for(), |answer| {
         printed(answer).or_else(|failure| {
@@ -99,7 +103,7 @@ fn seen(
     context: &Context,
     good_for: Seconds,
     jobs_of: impl FnOnce(&CachedOutput) -> Result<&str, Failure>,
-) -> Result<Looked, Failure> {
+) -> Result<AgedSnapshot, Failure> {
     context.refuse_forbidden(Feature::Queue)?;
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
@@ -115,7 +119,7 @@ fn seen(
     site.keep_earlier(&previous, &earlier, squeue.at);
     let sinfo = site.ask("sinfo", good_for, &sinfo::command());
     let (jobs_text, nodes_text) = (jobs_of(&squeue)?, printed(&sinfo)?);
-    let seen = input::printed_cluster(context, nodes_text)?;
+    let seen = printed_cluster(context, nodes_text)?;
     let rest = site.rest(config, &seen.cluster);
     let texts = Texts {
         squeue: jobs_text,
@@ -133,10 +137,10 @@ fn seen(
     let mut snapshot =
         snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     site.keep_growth(&mut snapshot);
-    let age = time(&context.clock).since(squeue.at);
+    let age = state::now(context).since(squeue.at);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
-    Ok(Looked { snapshot, age })
+    Ok(AgedSnapshot { snapshot, age })
 }
 
 /// Access to Slurm and to its cached answers.
@@ -181,7 +185,7 @@ impl CachedSlurm<'_> {
             shares = self.ask("sshare", HOUR, &queue::shares_command());
             let past = history::command(self.clock.now(), &with_gpus(cluster));
             history = self.ask("history", DAY, &past);
-            let age = time(self.clock).since(history.at);
+            let age = self.clock.time().since(history.at);
             if history.text.is_some() && age >= HOUR {
                 let ends = history::later_command(age, self.clock.now(), &with_gpus(cluster));
                 later = self.ask("history-later", HOUR, &ends);

@@ -30,7 +30,7 @@ pub(crate) fn ask(
     clock: &dyn Clock,
     answers: &OutputCache,
 ) -> CachedOutput {
-    let now = time(clock);
+    let now = clock.time();
     let known = answers.get(question.name);
     // A time in the future, as after a clock was set back, counts as now.
     let within = |moment: Time, limit: Seconds| (0.0..limit.0).contains(&(now.0 - moment.0));
@@ -50,11 +50,6 @@ pub(crate) fn ask(
     // A full or read-only state directory only costs another query.
     let _ = answers.keep(question.name, &answer);
     answer
-}
-
-/// Returns the current time of the clock.
-pub(crate) fn time(clock: &dyn Clock) -> Time {
-    clock.time()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ForeignFile;
 use hsched_model::formats::parse_type;
-use hsched_slurm::batch_script::{self, Imported};
+use hsched_slurm::batch_script::{self, ImportedJob};
 
 /// Supported keys.
 const KNOWN: [&str; 7] = ["name", "workdir", "num_nodes", "resources", "envs", "setup", "run"];
@@ -14,7 +14,7 @@ const KNOWN: [&str; 7] = ["name", "workdir", "num_nodes", "resources", "envs", "
 /// Supported keys of `resources`.
 const OF_RESOURCES: [&str; 3] = ["accelerators", "any_of", "ordered"];
 
-pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
+pub(super) fn read(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
     let nodes = file.keys.get("num_nodes").and_then(Value::as_u64).unwrap_or(1);
     body(file, nodes, imported);
     file.name("name", imported);
@@ -37,7 +37,7 @@ pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
 
 /// Reads the task's commands as the body of a batch script, so that launchers and preparations are
 /// interpreted in the same way.
-fn body(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
+fn body(file: &ForeignFile<'_>, nodes: u64, imported: &mut ImportedJob) {
     let Some(run) = file.text_of("run") else { return };
     let head = format!("#!/bin/bash\n#SBATCH --nodes={nodes} --ntasks-per-node=1\n");
     let name = imported.keys.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -77,7 +77,7 @@ fn body(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
 }
 
 /// Imports the accelerators, with the types of all alternatives.
-fn resources(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
+fn resources(file: &ForeignFile<'_>, nodes: u64, imported: &mut ImportedJob) {
     let Some(resources) = file.keys.get("resources").and_then(Value::as_object) else { return };
     for key in resources.keys().filter(|key| !OF_RESOURCES.contains(&key.as_str())) {
         imported.remark(file.line(key), format!("{key}: left out; Slurm's options go under sbatch"));

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use crate::app::asking::{SlurmQuery, ask};
+use crate::app::slurm::cached_query::{SlurmQuery, ask};
 use crate::settings::process_environment;
 use hsched_engine::clock::SystemClock;
 use hsched_engine::store::OutputCache;

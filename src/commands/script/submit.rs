@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::app::answered::SubmissionResult;
 use crate::app::context::{Context, Format};
-use crate::app::script::{Script, ScriptFile};
-use crate::app::script_refusal::{by_sbatch, unknown_resource};
-use crate::app::script_submission::{self, NewScript, kept_script};
+use crate::app::slurm::script::{Script, ScriptFile};
+use crate::app::slurm::script_refusal::{by_sbatch, unknown_resource};
+use crate::app::slurm::script_submission::{self, NewScript, kept_script};
 use crate::app::state;
 use crate::commands::cli::{json_text, print};
 use hsched_engine::live::absolute;
@@ -26,7 +26,7 @@ use hsched_ui::{Exit, Failure};
 /// Options for following a script.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
-pub(super) struct FollowArgs {
+pub(in crate::commands) struct FollowArgs {
     /// For a batch script: what `hsched watch --queue` may change while the job is pending, if the change starts it sooner; a list
     /// separated by commas.
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "pieces")]
@@ -35,7 +35,7 @@ pub(super) struct FollowArgs {
 
 /// A part of a request that may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum MayArg {
+pub(in crate::commands) enum MayArg {
     /// Another GPU type.
     Type,
     /// Another partition.
@@ -47,7 +47,7 @@ pub(super) enum MayArg {
 }
 
 /// The script to submit.
-pub(super) struct ScriptInput<'a> {
+pub(in crate::commands) struct ScriptInput<'a> {
     pub path: &'a Path,
     pub bytes: &'a [u8],
     pub run: &'a str,
@@ -81,12 +81,17 @@ impl FollowArgs {
     ///
     /// # Errors
     /// If sbatch would refuse the script, or nothing was submitted.
-    pub(super) fn submit(&self, context: &Context, input: &ScriptInput) -> Result<Exit, Failure> {
+    pub(in crate::commands) fn submit(
+        &self,
+        context: &Context,
+        input: &ScriptInput,
+    ) -> Result<Exit, Failure> {
         let is_stdin = input.path == Path::new("-");
         let path = if is_stdin { PathBuf::from("script") } else { absolute(&context.directory, input.path) };
         let file = ScriptFile { path: path.clone(), bytes: input.bytes.to_vec() };
         let script = Script::new(Some(file), input.sbatch);
-        let version = context.config().and_then(|config| SlurmVersion::parse(config.get("SLURM_VERSION")?));
+        let version =
+            context.slurm.config().and_then(|config| SlurmVersion::parse(config.get("SLURM_VERSION")?));
         let reading = script.reading(version);
         refuse(context, &crate::app::input::name(input.path), &reading)?;
         let job = self.job(context, input, &script, &path, &reading)?;
@@ -184,7 +189,7 @@ const LONGEST_NAME: usize = 150;
 
 /// Refuses scripts that sbatch refuses, and options that leave no job to follow.
 fn refuse(context: &Context, name: &str, reading: &ScriptReading) -> Result<(), Failure> {
-    let gres_types = context.config().and_then(Config::gres_types);
+    let gres_types = context.slurm.config().and_then(Config::gres_types);
     let refusal = by_sbatch(reading, name).or_else(|| unknown_resource(reading, gres_types.as_ref(), &[]));
     if let Some(refusal) = refusal {
         let failure = Failure::new(Exit::BadInput, format!("sbatch would refuse {name}: {}", refusal.why))

@@ -17,7 +17,7 @@ const NO_JOB: &str = "no Slurm job to cancel; the chain is closed";
 ///
 /// # Errors
 /// If some names are those of scripts and others are not, because their outputs differ.
-pub(super) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptChain>, Failure> {
+pub(in crate::commands) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptChain>, Failure> {
     let mut all = script_chains(&state::root(context)?);
     if all.is_empty() {
         return Ok(Vec::new());
@@ -66,7 +66,7 @@ fn several(name: &str, live: &[&ScriptChain]) -> Failure {
 ///
 /// # Errors
 /// If a folder cannot be written.
-pub(super) fn cancel(
+pub(in crate::commands) fn cancel(
     context: &Context,
     scripts: &[ScriptChain],
     dry_run: bool,

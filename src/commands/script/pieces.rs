@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
-use crate::app::script_files::WRAPPER;
+use crate::app::slurm::script_files::WRAPPER;
 use crate::app::{file_kind, input, state};
 use crate::commands::cli::{json_text, print};
 use hsched_engine::render::Pieces;
@@ -22,7 +22,7 @@ use hsched_ui::{Exit, Failure, duration};
 /// How a script is divided into pieces.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
-pub(super) struct PiecesArgs {
+pub(in crate::commands) struct PiecesArgs {
     /// Run a batch script, unchanged, in pieces of this time limit, such as 12h.
     ///
     /// The script must save checkpoints regularly, or on SIGUSR1 or SIGTERM, and resume from the last one. Each piece is a
@@ -45,7 +45,7 @@ const LEAST: Seconds = Seconds(60.0);
 const NOT_IN_PIECES: [&str; 5] = ["wait", "test-only", "hold", "begin", "deadline"];
 
 /// The submission of a chain.
-pub(super) struct Chain<'a> {
+pub(in crate::commands) struct Chain<'a> {
     pub script: &'a Path,
     pub run: &'a str,
     pub limit: Seconds,
@@ -60,7 +60,7 @@ impl PiecesArgs {
     ///
     /// # Errors
     /// If the script cannot run in pieces, or Slurm refuses it.
-    pub(super) fn submit(&self, context: &Context, chain: &Chain) -> Result<Exit, Failure> {
+    pub(in crate::commands) fn submit(&self, context: &Context, chain: &Chain) -> Result<Exit, Failure> {
         let bytes = input::bytes(chain.script)?;
         let text = String::from_utf8_lossy(&bytes);
         file_kind::refuse_no_script(&text, chain.script)?;

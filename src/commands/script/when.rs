@@ -5,18 +5,17 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::app::asking::time;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
-use crate::app::script::{Script, ScriptFile, past_runs_of};
-use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant};
-use crate::app::script_refusal::{self, ScriptRefusal};
-use crate::app::script_speeds::relative_speeds;
+use crate::app::slurm::script::{Script, ScriptFile, past_runs_of};
+use crate::app::slurm::script_outlook::{OutlookBasis, ScriptOutlook, is_meant};
+use crate::app::slurm::script_refusal::{self, ScriptRefusal};
+use crate::app::slurm::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::ClusterQueue;
 use crate::app::{input, slurm, state};
 use crate::commands::cli::{json_text, print};
-use crate::commands::{when_script_json, when_script_text};
+use crate::commands::script::{when_json, when_text};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::number::to_usize;
@@ -33,7 +32,7 @@ const HOUR: f64 = 3600.0;
 /// The requested action for a script.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
-pub(super) struct ScriptArgs {
+pub(in crate::commands) struct ScriptArgs {
     /// Write the change of this number into the script; the old script is kept as SCRIPT.bak (or .bak2, ...).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["submit", "score"])]
     apply: Option<u32>,
@@ -52,7 +51,7 @@ pub(super) struct ScriptArgs {
 }
 
 /// The inputs for examining a script.
-pub(super) struct ScriptQuestion<'a> {
+pub(in crate::commands) struct ScriptQuestion<'a> {
     pub script: &'a Script,
     pub args: &'a ScriptArgs,
     pub speeds: &'a SpeedArgs,
@@ -65,7 +64,7 @@ pub(super) struct ScriptQuestion<'a> {
 }
 
 /// A script with its estimates.
-pub(super) struct ScriptReport<'a> {
+pub(in crate::commands) struct ScriptReport<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
     pub queue: &'a ClusterQueue,
@@ -79,14 +78,14 @@ pub(super) struct ScriptReport<'a> {
 
 impl ScriptArgs {
     /// Returns whether an option was given that only applies to scripts.
-    pub(super) fn is_given(&self) -> bool {
+    pub(in crate::commands) fn is_given(&self) -> bool {
         self.apply.is_some() || self.submit.is_some() || self.dry_run || self.may_stop || !self.may.is_empty()
     }
 }
 
 impl ScriptQuestion<'_> {
     /// Examines the script; prints, writes or submits the requested result.
-    pub(super) fn run(&self, context: &Context, queue: &ClusterQueue) -> Result<Exit, Failure> {
+    pub(in crate::commands) fn run(&self, context: &Context, queue: &ClusterQueue) -> Result<Exit, Failure> {
         let version = self.version(context);
         let reading = self.script.reading(version);
         let report = self.report(context, &reading, queue, version)?;
@@ -113,8 +112,8 @@ impl ScriptQuestion<'_> {
 
     fn show(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
         let text = match self.format {
-            Format::Json => json_text(&when_script_json::json(report))?,
-            Format::Table => when_script_text::text(report, context.terminal),
+            Format::Json => json_text(&when_json::json(report))?,
+            Format::Table => when_text::text(report, context.terminal),
         };
         print(context, &text)
     }
@@ -146,7 +145,7 @@ impl ScriptQuestion<'_> {
 
     /// Returns the version of the cluster's Slurm.
     fn version(&self, context: &Context) -> Option<SlurmVersion> {
-        let config = if self.is_live { context.config() } else { None };
+        let config = if self.is_live { context.slurm.config() } else { None };
         SlurmVersion::parse(config?.get("SLURM_VERSION")?)
     }
 
@@ -278,7 +277,7 @@ impl ScriptQuestion<'_> {
         let root = state::root(context)?;
         let text =
             serde_json::to_string(&shown).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
-        let at = time(&context.clock);
+        let at = state::now(context);
         let answer = CachedOutput { text: Some(text), at, tried: at, ..CachedOutput::default() };
         let kept = OutputCache::of(&root).keep(&self.script.key("changes"), &answer);
         kept.map_err(|error| {
@@ -290,7 +289,7 @@ impl ScriptQuestion<'_> {
     /// Returns the options of the changes that were listed in the last hour, in their order.
     fn kept_list(&self, context: &Context) -> Option<Vec<Vec<String>>> {
         let kept = OutputCache::of(&state::root(context).ok()?).get(&self.script.key("changes"));
-        let is_young = (0.0..HOUR).contains(&time(&context.clock).since(kept.at).0);
+        let is_young = (0.0..HOUR).contains(&state::now(context).since(kept.at).0);
         serde_json::from_str(&kept.text.filter(|_| is_young)?).ok()
     }
 
@@ -332,7 +331,7 @@ impl ScriptQuestion<'_> {
             .map(|line| DiffLine { line: line.line, before: line.before.as_deref(), after: &line.after })
             .collect();
         let mut text = script_diff(&name, &shown);
-        let _ = writeln!(text, "Costs you: {}.", when_script_text::costs(chosen));
+        let _ = writeln!(text, "Costs you: {}.", when_text::costs(chosen));
         if !self.args.dry_run {
             let older = free_name(path, bytes);
             rewrite_output(path, &older, bytes, &rewritten.text).map_err(|error| {
@@ -364,7 +363,7 @@ impl ScriptQuestion<'_> {
         };
         if self.args.dry_run {
             print(context, &format!("{}\n", sbatch::command(&path.display().to_string(), &options)))?;
-            context.note(&format!("costs you: {}", when_script_text::costs(chosen)));
+            context.note(&format!("costs you: {}", when_text::costs(chosen)));
             return Ok(Exit::Done);
         }
         if !self.is_live {
@@ -372,7 +371,7 @@ impl ScriptQuestion<'_> {
                 .id(ErrorId::OptionsConflict));
         }
         let id = slurm::submit(context, &path, &options)?;
-        let costs = when_script_text::costs(chosen);
+        let costs = when_text::costs(chosen);
         print(context, &format!("Submitted as job {id}. Costs you: {costs}.\n"))?;
         Ok(Exit::Done)
     }
@@ -407,14 +406,14 @@ impl ScriptReport<'_> {
     }
 
     /// Returns whether the start of the script is estimated.
-    pub(super) fn is_estimated(&self) -> bool {
+    pub(in crate::commands) fn is_estimated(&self) -> bool {
         self.outlook.as_ref().is_some_and(|outlook| {
             outlook.estimates.as_is.forecast().is_some() || !outlook.estimates.list.is_empty()
         })
     }
 
     /// Returns why the start of the script cannot be estimated.
-    pub(super) fn why_not(&self) -> Option<String> {
+    pub(in crate::commands) fn why_not(&self) -> Option<String> {
         let name = self.script.name();
         if let Some(refusal) = self.refused.as_ref().filter(|refusal| !self.is_of_placeholder(&refusal.why)) {
             let why = refusal.why.trim_end_matches('.');

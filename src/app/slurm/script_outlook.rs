@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::app::script::Script;
+use crate::app::slurm::script::Script;
 use crate::app::start_estimates::ClusterQueue;
 use hsched_model::{GpuType, Request, Seconds};
 use hsched_queue::{

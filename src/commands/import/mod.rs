@@ -1,12 +1,14 @@
 //! `hsched import`: converts a batch script or a file of another tool to an entry of a job file.
 
+mod foreign;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
 use crate::app::context::Context;
-use crate::app::{file_kind, foreign, input};
+use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_model::ErrorId;
 use hsched_slurm::batch_script;

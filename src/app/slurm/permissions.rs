@@ -1,10 +1,13 @@
 //! The accounts and partitions that Slurm allows this user, checked before a job is queued.
 
+use std::time::Duration;
+
 use crate::app::context::Context;
+use crate::settings::process_environment;
 use hsched_model::{ErrorId, Job};
 use hsched_slurm::permission::{self, Associations, PermissionRequest};
 use hsched_slurm::site::{self, Config, PartitionLimits};
-use hsched_slurm::{CommandError, Runner};
+use hsched_slurm::{CommandError, Runner, System};
 use hsched_ui::{Exit, Failure};
 
 /// Returns this user's associations; empty if Slurm has no accounting.
@@ -18,6 +21,27 @@ pub(crate) fn associations(context: &Context, config: &Config) -> Result<Associa
     }
     let printed = context.slurm.run(&permission::command(&user))?.stdout;
     Ok(Associations::parse(&printed, config.get("ClusterName")))
+}
+
+/// Returns the accounts that Slurm lists for this user; none if it does not answer within `limit`.
+pub(crate) fn account_names(limit: Duration) -> Vec<String> {
+    let slurm = System::new(process_environment(), limit);
+    let printed = slurm.run(&permission::command(&user_name())).map(|output| output.stdout);
+    names(&Associations::parse(&printed.unwrap_or_default(), None))
+}
+
+/// Returns the accounts of this user; none if Slurm has no accounting or does not answer about its
+/// configuration.
+///
+/// # Errors
+/// If Slurm does not list them.
+pub(crate) fn accounts(context: &Context) -> Result<Vec<String>, CommandError> {
+    let associations = context.slurm.config().map(|config| associations(context, config)).transpose()?;
+    Ok(names(&associations.unwrap_or_default()))
+}
+
+fn names(associations: &Associations) -> Vec<String> {
+    associations.accounts().into_iter().map(str::to_owned).collect()
 }
 
 /// Returns the name of this user, as printed by Slurm; empty if the system does not know it.
@@ -36,7 +60,7 @@ pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Fa
     if !jobs.iter().any(|job| named(&job)) {
         return Ok(());
     }
-    let Some(config) = context.config() else { return Ok(()) };
+    let Some(config) = context.slurm.config() else { return Ok(()) };
     // If Slurm lists no accounts, it decides on the request itself.
     let associations = associations(context, config).unwrap_or_default();
     let is_enforced = config.get("AccountingStorageEnforce").is_some();
@@ -59,7 +83,7 @@ pub(crate) fn note_troubles(context: &Context, jobs: &[Job]) {
     let partitions = context.slurm.run(&site::partitions_command());
     let partitions = partitions.map(|output| site::partitions(&output.stdout)).unwrap_or_default();
     let associations =
-        context.config().and_then(|config| associations(context, config).ok()).unwrap_or_default();
+        context.slurm.config().and_then(|config| associations(context, config).ok()).unwrap_or_default();
     for job in jobs {
         for trouble in troubles(context, job, &associations, &partitions) {
             context.note(&format!("{}: {trouble}", job.name));

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::app::asking::{SlurmQuery, ask};
 use crate::app::context::Context;
 use crate::app::file_kind::has_script_ending;
-use crate::app::permissions::user_name;
+use crate::app::slurm::cached_query::{SlurmQuery, ask};
+use crate::app::slurm::permissions::user_name;
 use crate::app::{input, state};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::OutputCache;
@@ -183,8 +183,8 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
     name
 }
 
-/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm does not answer, a note
-/// says why. Without accounting there are none, which the notes on the queue say.
+/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm does not answer, a
+/// note says why. Without accounting there are none, which the notes on the queue say.
 ///
 /// # Errors
 /// If there is no state directory.
@@ -193,7 +193,7 @@ pub(crate) fn past_runs_of(
     name: &str,
     snapshot: &Snapshot,
 ) -> Result<(PastRuns, Option<String>), Failure> {
-    if context.config().is_some_and(Config::lacks_accounting) {
+    if context.slurm.config().is_some_and(Config::lacks_accounting) {
         return Ok((PastRuns::default(), None));
     }
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());

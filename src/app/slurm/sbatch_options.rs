@@ -1,10 +1,13 @@
-//! Refused sbatch options: those that hsched decides itself, and those that would lose a job.
+//! The sbatch options of jobs: their effect on requests, and the refused ones, which hsched decides itself or
+//! which would lose a job.
 
-use hsched_model::ErrorId;
+use crate::app::context::Context;
+use hsched_model::{ErrorId, Job, SbatchOptions, Time};
+use hsched_slurm::sbatch_options;
 use hsched_ui::{Exit, Failure};
 
 /// A refused option: its name, its short form, and the reason or alternative.
-type Refused = (&'static str, Option<char>, &'static str);
+type RefusedOption = (&'static str, Option<char>, &'static str);
 
 const GPUS: &str = "hsched chooses the GPUs; limit them with the job keys min_gpus, max_gpus and gpu_types";
 const CPUS: &str = "use the job key cpus_per_gpu";
@@ -13,7 +16,7 @@ const TASKS: &str = "hsched starts one task per GPU";
 const NODES: &str = "the plan decides the number of nodes";
 const NAMED: &str = "the plan chooses the nodes; to fix them, use --pin";
 
-const REFUSED: &[Refused] = &[
+const REFUSED: &[RefusedOption] = &[
     ("--account", Some('A'), "use the job key or the setting account"),
     ("--array", Some('a'), "every task of a job array would run the same ranks; use the job key sweep"),
     ("--chdir", Some('D'), "use the job key workdir"),
@@ -60,6 +63,12 @@ const REFUSED: &[Refused] = &[
     ("--wrap", None, "hsched writes the script"),
 ];
 
+/// Parses a job's sbatch options, after those of the setting `sbatch`.
+pub(crate) fn read(context: &Context, job: &Job, now: Time) -> SbatchOptions {
+    let words = [&context.settings.jobs.sbatch[..], &job.launch.sbatch].concat();
+    sbatch_options(&words, now)
+}
+
 /// Refuses sbatch options that hsched decides itself, or that would lose the job.
 ///
 /// # Errors
@@ -77,7 +86,7 @@ pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) 
 }
 
 /// Returns whether a word is that option; sbatch accepts prefixes of long names.
-fn is_meant(option: &str, (long, short, _): &Refused) -> bool {
+fn is_meant(option: &str, (long, short, _): &RefusedOption) -> bool {
     let name = option.split_once('=').map_or(option, |(name, _)| name);
     match name.strip_prefix("--") {
         Some(rest) => !rest.is_empty() && long.starts_with(name),

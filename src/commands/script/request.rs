@@ -23,7 +23,7 @@ const NAMES: usize = 12;
 ///
 /// # Errors
 /// If the file cannot be read (exit 78).
-pub(super) fn run(
+pub(in crate::commands) fn run(
     context: &Context,
     path: Option<&Path>,
     options: &[String],

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 pub(crate) use self::found::FoundJob;
 use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
-use crate::app::context::{Context, slurm_failure};
-use crate::app::queue_look::{self, Freshness};
+use crate::app::context::Context;
+use crate::app::slurm::client::slurm_failure;
+use crate::app::slurm::queue_look::{self, Freshness};
 use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
@@ -59,7 +60,7 @@ impl<'a> JobFinder<'a> {
 
     /// Returns the version of the cluster's Slurm.
     pub(crate) fn version(&self) -> Option<SlurmVersion> {
-        let config = if self.is_live { self.context.config() } else { None };
+        let config = if self.is_live { self.context.slurm.config() } else { None };
         SlurmVersion::parse(config?.get("SLURM_VERSION")?)
     }
 
@@ -117,7 +118,7 @@ impl<'a> JobFinder<'a> {
     }
 
     fn own_jobs(&self) -> Result<Vec<QueuedJob>, Failure> {
-        let printed = self.context.ask(&squeue::command())?;
+        let printed = self.context.slurm.ask(&squeue::command())?;
         let (jobs, _) = squeue::parse(&printed)
             .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
         Ok(jobs)
@@ -213,7 +214,7 @@ impl<'a> JobFinder<'a> {
             return Ok(found);
         }
         let since = self.context.clock.now() - PAST;
-        let printed = self.context.ask(&sacct::named_command(name, since)).unwrap_or_default();
+        let printed = self.context.slurm.ask(&sacct::named_command(name, since)).unwrap_or_default();
         let (records, _) = sacct::parse(&printed).unwrap_or_default();
         let last = records.into_iter().max_by(|one, other| one.submit_time.cmp(&other.submit_time));
         if let Some(record) = last {
@@ -226,7 +227,8 @@ impl<'a> JobFinder<'a> {
     /// Returns a job that the controller no longer knows.
     fn in_accounting(&self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
         let number = wanted.split(['_', '+']).next().and_then(|id| id.parse().ok()).map(JobId);
-        let has_accounting = self.context.config().is_none_or(hsched_slurm::site::Config::has_accounting);
+        let has_accounting =
+            self.context.slurm.config().is_none_or(hsched_slurm::site::Config::has_accounting);
         let Some(id) = number.filter(|_| has_accounting) else { return Err(self.unknown(wanted)) };
         let since = self.context.clock.now() - PAST;
         let is_task = wanted.contains('_');
@@ -253,8 +255,8 @@ impl<'a> JobFinder<'a> {
     /// Returns the failure for an unknown job.
     fn unknown(&self, wanted: &str) -> Failure {
         let hides = |config: &hsched_slurm::site::Config| config.lists("PrivateData", "jobs");
-        let is_hidden =
-            self.queue.snapshot.others_hidden || self.is_live && self.context.config().is_some_and(hides);
+        let is_hidden = self.queue.snapshot.others_hidden
+            || self.is_live && self.context.slurm.config().is_some_and(hides);
         if is_hidden {
             let message = format!(
                 "{wanted}: no such job, or a hidden one: this site hides the jobs of others (PrivateData=jobs)"

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::store::{CachedOutput, OutputCache};
@@ -52,14 +51,14 @@ impl KeptRemedy {
 /// # Errors
 /// If no state directory is known.
 pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy>>, Failure> {
-    let lists = recent(&OutputCache::of(&state::root(context)?), time(&context.clock));
+    let lists = recent(&OutputCache::of(&state::root(context)?), state::now(context));
     Ok(lists.into_iter().find(|known| known.job == job).map(|known| known.remedies))
 }
 
 /// Stores the remedies of a job; if that fails, `--apply` has none to apply.
 pub(crate) fn keep(context: &Context, job: &str, remedies: Vec<KeptRemedy>) {
     let Ok(root) = state::root(context) else { return };
-    let (cache, at) = (OutputCache::of(&root), time(&context.clock));
+    let (cache, at) = (OutputCache::of(&root), state::now(context));
     let mut lists = recent(&cache, at);
     lists.retain(|known| known.job != job);
     lists.push(KeptAdvice { job: job.to_owned(), at, remedies });

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{ForeignFile, search, sweep_key};
-use hsched_slurm::batch_script::Imported;
+use hsched_slurm::batch_script::ImportedJob;
 
 /// Maximum number of integers of a range that is written as a list.
 const LONGEST_RANGE: i64 = 1000;
 
-pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
+pub(super) fn read(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
     let hydra = &file.keys["hydra"];
     let sweeper = hydra.get("sweeper");
     let params = sweeper.and_then(|sweeper| sweeper.get("params")).and_then(Value::as_object);

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::app::input;
-use crate::app::script::{Script, ScriptFile};
-use crate::app::script_outlook::is_meant;
+use crate::app::slurm::script::{Script, ScriptFile};
+use crate::app::slurm::script_outlook::is_meant;
 use crate::app::start_estimates::ClusterQueue;
 use hsched_model::Request;
 use hsched_queue::Change;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::app::script_outlook::ScriptOutlook;
+use crate::app::slurm::script_outlook::ScriptOutlook;
+use crate::commands::script::when::ScriptReport;
 use crate::commands::when_json;
-use crate::commands::when_script::ScriptReport;
 use hsched_model::GpuType;
 use hsched_queue::ChangeEstimate;
 use hsched_slurm::script_changes::{Setting, words};
