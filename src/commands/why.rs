@@ -270,7 +270,7 @@ fn list_text(context: &Context, shown: &[JobPage], look: &JobFinder) -> String {
     let lines: Vec<WhyLine> = shown.iter().map(why_line).collect();
     let mut text = look.queue.first_line(context.terminal);
     text.push_str(&why_list(&lines, context.terminal));
-    text.push_str("STARTS IN: median (80 % interval). More on one of them: hsched why JOB\n");
+    text.push_str("More on one of them: hsched why JOB. STARTS IN: median (80 % interval)\n");
     text
 }
 

@@ -86,6 +86,7 @@ impl ScriptArgs {
 impl ScriptQuestion<'_> {
     /// Examines the script; prints, writes or submits the requested result.
     pub(in crate::commands) fn run(&self, context: &Context, queue: &ClusterQueue) -> Result<Exit, Failure> {
+        self.are_types(queue)?;
         let version = self.version(context);
         let reading = self.script.reading(version);
         let report = self.report(context, &reading, queue, version)?;
@@ -224,7 +225,6 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Unplaced, format!("{name}: {there}; nothing was changed"))
                 .id(ErrorId::NoChange));
         };
-        self.are_types(report.queue)?;
         let is_allowed = |gpu_type: &str| self.args.may.iter().any(|candidate| candidate == gpu_type);
         if let Some(to) = chosen.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
