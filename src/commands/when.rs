@@ -31,15 +31,16 @@ use hsched_ui::{
     Exit, Failure, ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output,
 };
 
-/// Show which request of each job would finish first, including its wait in the queue
+/// Show when a batch script would start, or which request of a job would finish first
 ///
-/// Compares types and numbers of GPUs, accounts and partitions, for each job on its own. hsched estimates each wait: it simulates
+/// For a script, also lists small changes with which it would start sooner. For a job file, compares types and numbers of GPUs,
+/// accounts and partitions, for each job on its own. hsched estimates each wait: it simulates
 /// the queue many times, with run times and arrivals as in the past, and prints the median and an 80 % interval. That interval
 /// contained 70 to 90 % of 335 real starts, depending on the data set. Changes nothing; docs/queue.md lists the calls to Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Batch script, or job file (YAML; - reads standard input).
-    #[arg(value_name = "SCRIPT|JOBS", required_unless_present_any = ["score", "options", "request"])]
+    #[arg(value_name = "SCRIPT|JOBS")]
     jobs: Option<PathBuf>,
     /// Options of sbatch in addition to those in the script; without a script, the options for salloc or srun.
     #[arg(last = true, value_name = "OPTIONS", allow_hyphen_values = true)]
@@ -171,7 +172,17 @@ impl EstimatedJob<'_> {
 impl Args {
     /// Returns the script in question, or the bare options; `None` for a job file.
     fn script(&self) -> Result<Option<Script>, Failure> {
-        let Some(path) = &self.jobs else { return Ok(Some(Script::new(None, &self.options))) };
+        let Some(path) = &self.jobs else {
+            if self.options.is_empty() {
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "give a batch script, a job file, or options of sbatch",
+                )
+                .id(ErrorId::OptionNeeds)
+                .hint("hsched when train.sh, or hsched when -- --gres=gpu:1 --time=4:00:00"));
+            }
+            return Ok(Some(Script::new(None, &self.options)));
+        };
         Ok(script_file(path)?.map(|file| Script::new(Some(file), &self.options)))
     }
 

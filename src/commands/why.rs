@@ -166,6 +166,7 @@ fn remedies_of(shown: &JobPage) -> Vec<shown_advice::KeptRemedy> {
             .map_err(String::clone),
         keeps_job: advice.remedy.keeps_job(),
         stops: advice.remedy.stops(),
+        drawbacks: advice.remedy.drawbacks(),
     };
     shown.explained.starts.advice.iter().zip(&shown.commands).map(remedy).collect()
 }
@@ -230,12 +231,17 @@ impl Args {
         if !self.dry_run {
             context.slurm.run(&command).map_err(|error| slurm_failure(&error))?;
         }
+        let costs = match remedy.drawbacks.join("; ") {
+            costs if costs.is_empty() => costs,
+            costs => format!("Costs you: {costs}.\n"),
+        };
         let output = match self.format {
             Format::Json => json_text(&serde_json::json!({
                 "schema": "hsched.why-apply/1", "command": text, "dry_run": self.dry_run,
+                "drawbacks": remedy.drawbacks,
             }))?,
-            Format::Table if self.dry_run => format!("Would run: {text}\n"),
-            Format::Table => format!("Done: {text}\n"),
+            Format::Table if self.dry_run => format!("Would run: {text}\n{costs}"),
+            Format::Table => format!("Done: {text}\n{costs}"),
         };
         print(context, &output)?;
         Ok(Exit::Done)
@@ -264,7 +270,7 @@ fn list_text(context: &Context, shown: &[JobPage], look: &JobFinder) -> String {
     let lines: Vec<WhyLine> = shown.iter().map(why_line).collect();
     let mut text = look.queue.first_line(context.terminal);
     text.push_str(&why_list(&lines, context.terminal));
-    text.push_str("More on one of them: hsched why JOB\n");
+    text.push_str("More on one of them: hsched why JOB. STARTS IN: median (80 % interval)\n");
     text
 }
 
@@ -342,9 +348,10 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
 /// Returns the cost of a remedy.
 fn kind(remedy: &Remedy) -> WhyAdviceKind {
     match remedy {
+        _ if !remedy.stops().is_empty() => WhyAdviceKind::EndsOther,
         Remedy::NewJob(_) => WhyAdviceKind::NewJob,
-        Remedy::Cancel { .. } => WhyAdviceKind::EndsOther,
-        _ => WhyAdviceKind::KeepsPlace,
+        Remedy::InPlace(set) if !set.drawbacks.is_empty() => WhyAdviceKind::KeepsPlace,
+        _ => WhyAdviceKind::Free,
     }
 }
 

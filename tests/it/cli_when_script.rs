@@ -191,6 +191,11 @@ fn what_stops_a_running_job_of_ones_own_says_so() {
     let change = change.expect("a change to the partition");
     let costs = json!(["Slurm may stop (preempt) your running job 1 for it"]);
     assert_eq!((&change["costs"], &change["harmless"]), (&costs, &json!(false)));
+    // Such changes come last, in a table of their own.
+    assert_eq!(list.last().map(|last| &last["options"]), Some(&change["options"]));
+    let shown = sandbox.run(LOOK).exits(0).stdout;
+    let (_, last) = shown.split_once("At the cost of another job of yours:\n").expect("a table of their own");
+    assert!(last.contains("--partition=gpu,high"), "{shown}");
     // Without permission, the change is only shown.
     let number = &change["number"];
     let refused = sandbox.run(&format!("{LOOK} --apply {number}")).fails(2);
@@ -228,7 +233,7 @@ fn a_combined_change_is_written_out() {
     ]);
     let text = small().file("queue.json", queue.to_string()).run(LOOK).exits(0).stdout;
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(plain.contains("2 and 3: --time=06:00:00 --gres=gpu:a100:2 --partition=big"), "{text}");
+    assert!(plain.contains("--time=06:00:00 --gres=gpu:a100:2 --partition=big (changes 2 and 3)"), "{text}");
 }
 
 #[test]
@@ -244,6 +249,14 @@ fn a_number_means_the_change_that_was_shown() {
     assert!(ran.stderr.contains(&format!("change 1 was {}", shown[0])), "{}", ran.stderr);
     assert_eq!(sandbox.run(&format!("{LOOK} --apply 9")).code, Some(3));
     assert!(!sandbox.work("train.sh.bak").exists());
+}
+
+#[test]
+fn an_unknown_gpu_type_cannot_be_allowed_and_something_must_be_asked() {
+    let error = small().run(&format!("{LOOK} --apply 1 --may v1oo")).fails(2);
+    assert!(error.contains("--may v1oo: this cluster has no such GPU type; it has a100, v100"), "{error}");
+    let error = small().run("when --snapshot queue.json").fails(2);
+    assert!(error.contains("hsched when -- --gres=gpu:1"), "{error}");
 }
 
 #[test]
@@ -265,7 +278,7 @@ fn what_slurm_refuses_and_what_is_not_known_is_said() {
         "{text}"
     );
     assert!(
-        text.contains("never now --time=2-00:00:00, now 72:00:00") || text.contains("--time=18:00:00"),
+        text.contains("as is: never --time=2-00:00:00, now 72:00:00") || text.contains("--time=18:00:00"),
         "{text}"
     );
 }

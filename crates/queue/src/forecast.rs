@@ -8,6 +8,7 @@ pub(crate) use self::table::QueueTable;
 use crate::estimate::{Calibration, Estimate, mean};
 use crate::hidden::by_past_waits;
 use crate::in_any::in_any;
+use crate::in_place_of::in_place_of_others;
 use crate::learnt::LearntBasis;
 use crate::play::HORIZON;
 use crate::{QueuePosition, Refusal, Request, RequestId, Snapshot};
@@ -154,6 +155,9 @@ pub(super) fn forecast_of(
         return by_past_waits(question.snapshot, question.requests);
     }
     if let Some(estimates) = in_any(question, positions, far, stop) {
+        return estimates;
+    }
+    if let Some(estimates) = in_place_of_others(question, positions, far, stop) {
         return estimates;
     }
     let table = QueueTable::placed(question.snapshot, question.requests, positions);

@@ -15,6 +15,7 @@ mod hidden;
 mod history;
 mod hopes;
 mod in_any;
+mod in_place_of;
 pub mod learnt;
 mod limits;
 mod line;

@@ -14,6 +14,8 @@ pub struct ScriptRow {
     pub done: Option<String>,
     pub change: String,
     pub costs: String,
+    /// Whether Slurm may stop other jobs of the user for the change.
+    pub stops_own: bool,
 }
 
 /// A changed or added line of a script.
@@ -30,9 +32,15 @@ pub fn script_text(sentences: &[String], rows: &[ScriptRow], notes: &[String], t
     for sentence in sentences {
         let _ = writeln!(text, "{}", wrap(sentence, terminal.width(), "  "));
     }
-    if !rows.is_empty() {
+    let numbered = || (1..).zip(rows);
+    let (stopping, others): (Vec<_>, Vec<_>) = numbered().partition(|(_, row)| row.stops_own);
+    if !others.is_empty() {
         text.push('\n');
-        text.push_str(&table(rows).show(terminal));
+        text.push_str(&table(&others).show(terminal));
+    }
+    if !stopping.is_empty() {
+        text.push_str("\nAt the cost of another job of yours:\n");
+        text.push_str(&table(&stopping).show(terminal));
     }
     if !notes.is_empty() {
         text.push('\n');
@@ -43,14 +51,13 @@ pub fn script_text(sentences: &[String], rows: &[ScriptRow], notes: &[String], t
     text
 }
 
-fn table(rows: &[ScriptRow]) -> Table {
-    let has_done = rows.iter().all(|row| row.done.is_some());
+fn table(rows: &[(usize, &ScriptRow)]) -> Table {
+    let has_done = rows.iter().all(|(_, row)| row.done.is_some());
     let mut headings = vec![("", Align::Right), ("STARTS", Align::Left), ("SOONER BY", Align::Left)];
     headings.extend(has_done.then_some(("DONE", Align::Left)));
     headings.extend([("CHANGE", Align::Left), ("COSTS YOU", Align::Left)]);
     let mut table = Table::new(&headings);
-    for (number, row) in (1..).zip(rows) {
-        let number: usize = number;
+    for (number, row) in rows {
         let mut cells = vec![number.to_string(), row.starts.clone(), row.sooner.clone()];
         cells.extend(row.done.clone().filter(|_| has_done));
         cells.extend([row.change.clone(), row.costs.clone()]);

@@ -39,6 +39,8 @@ pub struct WhyAdvice<'a> {
 /// The cost of a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyAdviceKind {
+    /// The job stays in the queue, and nothing is lost.
+    Free,
     /// The job stays in the queue.
     KeepsPlace,
     NewJob,
@@ -47,10 +49,11 @@ pub enum WhyAdviceKind {
 }
 
 impl WhyAdviceKind {
-    const ALL: [Self; 3] = [Self::KeepsPlace, Self::NewJob, Self::EndsOther];
+    const ALL: [Self; 4] = [Self::Free, Self::KeepsPlace, Self::NewJob, Self::EndsOther];
 
     fn heading(self) -> &'static str {
         match self {
+            Self::Free => "Sooner, at no cost:",
             Self::KeepsPlace => "Sooner, keeping its place:",
             Self::NewJob => "Sooner, as a new job:",
             Self::EndsOther => "Sooner, at the cost of another job of yours:",

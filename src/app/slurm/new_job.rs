@@ -48,20 +48,25 @@ impl JobToSubmit<'_> {
         let script = script.with_options(asked);
         let reading = script.reading(self.version);
         let unfit = || "the job's options do not allow this change".to_owned();
-        let changed = words(&settings(&reading, self.request, changes).ok_or_else(unfit)?);
+        let changed = settings(&reading, self.request, changes).ok_or_else(unfit)?;
+        let mut meant = self.request.clone();
+        for change in changes {
+            change.apply(&mut meant);
+        }
+        // With fewer GPUs, the job keeps its CPUs and its memory, which may not depend on them.
+        let per_node = |request: &Request| -> u32 { request.asks.gpus.iter().map(|ask| ask.count).sum() };
+        let has_fewer = per_node(&meant) < per_node(self.request);
+        let is_kept = |name: &str| has_fewer && matches!(name, "cpus-per-task" | "mem");
+        let changed: Vec<_> = changed.into_iter().filter(|setting| !is_kept(&setting.name)).collect();
+        let changed = words(&changed);
+        let asks = &self.request.asks;
+        meant.asks.cpus = meant.asks.cpus.max(asks.cpus);
+        meant.asks.memory_mib = meant.asks.memory_mib.max(asks.memory_mib);
         let name = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
         let is_replaced = |word: &String| changed.iter().any(|other| name(other) == name(word));
         let kept = script.words.iter().filter(|word| !is_replaced(word));
         let options: Vec<String> = kept.chain(&changed).cloned().collect();
         let submitted = script.with_options(options);
-        let mut meant = self.request.clone();
-        for change in changes {
-            change.apply(&mut meant);
-        }
-        // CPUs and memory that do not depend on the GPUs may stay as they are.
-        let asks = &self.request.asks;
-        meant.asks.cpus = meant.asks.cpus.max(asks.cpus);
-        meant.asks.memory_mib = meant.asks.memory_mib.max(asks.memory_mib);
         if !is_meant(&submitted.reading(self.version), self.queue, &meant) {
             return Err(unfit());
         }

@@ -19,6 +19,9 @@ pub(crate) struct KeptRemedy {
     /// Ids of other jobs of the user that it stops, or for which Slurm may stop them.
     #[serde(default)]
     pub stops: Vec<String>,
+    /// The drawbacks, in words.
+    #[serde(default)]
+    pub drawbacks: Vec<String>,
 }
 
 /// The remedies displayed last for a job.

@@ -65,7 +65,11 @@ impl PackSubmission<'_> {
         find: impl Fn() -> Option<T>,
     ) -> Result<T, Failure> {
         if !is_unclear {
-            return Err(failure.hint(format!("the jobs are in {}", self.root.display())));
+            return Err(failure.hint(format!(
+                "hsched when {} says whether it can start; the jobs are in {}",
+                shell_words::quote(&script.display().to_string()),
+                self.root.display()
+            )));
         }
         let found = (0..LOOKS).find_map(|look| {
             if look > 0 {

@@ -66,7 +66,7 @@ impl Subcommand for Args {
         let names = review(&runs);
         let queue = if names.iter().any(waits::is_smaller) { self.queue(context)? } else { None };
         let saved = waits::saved(context, &names, queue.as_ref());
-        if let Some(seen) = queue.as_ref().and_then(|queue| queue.seen_earlier()) {
+        if let Some(seen) = queue.as_ref().and_then(ClusterQueue::seen_earlier) {
             context.note(&seen);
         }
         let text = match self.format {

@@ -1,6 +1,6 @@
 //! `hsched when SCRIPT`: when a batch script would start, and which small changes make it start sooner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,6 +86,7 @@ impl ScriptArgs {
 impl ScriptQuestion<'_> {
     /// Examines the script; prints, writes or submits the requested result.
     pub(in crate::commands) fn run(&self, context: &Context, queue: &ClusterQueue) -> Result<Exit, Failure> {
+        self.are_types(queue)?;
         let version = self.version(context);
         let reading = self.script.reading(version);
         let report = self.report(context, &reading, queue, version)?;
@@ -245,6 +246,22 @@ impl ScriptQuestion<'_> {
                 .hint("if it may be stopped, add --may-stop"));
         }
         Ok((place, chosen))
+    }
+
+    /// Checks the GPU types of `--may`.
+    ///
+    /// # Errors
+    /// If the cluster does not have one of these types (exit 2).
+    fn are_types(&self, queue: &ClusterQueue) -> Result<(), Failure> {
+        let gpus = queue.snapshot.nodes.iter().flat_map(|node| &node.gpus);
+        let known: BTreeSet<&str> = gpus.map(|gpu| gpu.gpu_type.as_str()).collect();
+        let Some(unknown) = self.args.may.iter().find(|name| !known.contains(name.as_str())) else {
+            return Ok(());
+        };
+        let known: Vec<&str> = known.into_iter().collect();
+        let message =
+            format!("--may {unknown}: this cluster has no such GPU type; it has {}", known.join(", "));
+        Err(Failure::new(Exit::Usage, message).id(ErrorId::ChangeToType))
     }
 
     /// Stores the listed changes, so that their numbers stay valid.

@@ -27,6 +27,12 @@ pub(super) fn text(report: &ScriptReport, terminal: Terminal) -> String {
     if let Some(outlook) = &report.outlook {
         sentences.push(asks_for(&name, report, outlook));
         sentences.extend(starts(report, outlook));
+        if !outlook.not_counted.is_empty() {
+            let options = outlook.not_counted.join(" ");
+            sentences.push(format!(
+                "Not counted: {options}. It starts no sooner because of that, but maybe later."
+            ));
+        }
         rows = outlook
             .estimates
             .list
@@ -159,6 +165,13 @@ fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, start: Time, ahead:
     let gpu_type = outlook.request.asks.gpus.first()?.gpu_type.as_ref();
     let (free, all) = report.queue.snapshot.free_gpus(&outlook.request);
     let kind = gpu_type.map_or_else(String::new, |gpu_type| format!(" {}", gpu_type.as_str()));
+    let of_type = report.queue.snapshot.nodes.iter().flat_map(|node| &node.gpus);
+    let of_type = of_type.filter(|gpu| gpu_type.is_none_or(|wanted| *wanted == gpu.gpu_type));
+    let elsewhere = of_type.map(|gpu| gpu.count).sum::<u32>().saturating_sub(all);
+    let kind = match elsewhere {
+        0 => kind,
+        count => format!("{kind} ({count} more are on nodes that cannot take it)"),
+    };
     let is = if free == 1 { "is" } else { "are" };
     let asks = &outlook.request.asks;
     let asked: u32 = asks.gpus.iter().map(|ask| ask.count).sum();
@@ -188,10 +201,11 @@ fn row(
         change_estimate.start.forecast().map_or_else(String::new, |forecast| at(forecast.start.median));
     ScriptRow {
         starts,
-        sooner: change_estimate.sooner.map_or_else(|| "never now".to_owned(), rough_duration),
+        sooner: change_estimate.sooner.map_or_else(|| "as is: never".to_owned(), rough_duration),
         done: change_estimate.done.map(|done| at(done.median)),
         change: change(report, outlook, place),
         costs: costs(change_estimate),
+        stops_own: change_estimate.set.stops_own(),
     }
 }
 
@@ -215,7 +229,7 @@ fn change(report: &ScriptReport, outlook: &ScriptOutlook, place: usize) -> Strin
         && list[first].set.changes.len() + list[second].set.changes.len() == changes.len()
     {
         let options = words(&outlook.settings[place]).join(" ");
-        return format!("{} and {}: {options}", first + 1, second + 1);
+        return format!("{options} (changes {} and {})", first + 1, second + 1);
     }
     let settings = &outlook.settings[place];
     match settings.as_slice() {
@@ -248,9 +262,6 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
             format!("{line}{:?}: {}", unread.text, unread.why)
         });
         notes.extend(unknown);
-        if !outlook.not_counted.is_empty() {
-            notes.push(format!("not counted: {}", outlook.not_counted.join(" ")));
-        }
         let preempted = own_preempted(&report.queue.snapshot, &outlook.request);
         if !preempted.is_empty() {
             let ids: Vec<String> = preempted.iter().map(|job| job.id.clone()).collect();
@@ -267,7 +278,12 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
         if rows.is_empty() && outlook.components == 1 && !report.queue.snapshot.others_hidden {
             let starts_now =
                 outlook.estimates.as_is.forecast().is_some_and(|forecast| forecast.start.high.0 < AT_ONCE);
-            notes.extend((!starts_now).then(|| "No small change brings that forward by much.".to_owned()));
+            let note = if outlook.estimates.as_is.is_never() {
+                "No small change lets it start."
+            } else {
+                "No small change brings that forward by much."
+            };
+            notes.extend((!starts_now).then(|| note.to_owned()));
         }
     }
     notes.extend(report.notes.iter().cloned());

@@ -78,6 +78,11 @@ impl ChangeSet {
         Self { changes: vec![change], drawbacks: drawback.into_iter().collect() }
     }
 
+    /// Returns whether Slurm may preempt running jobs of the user for these changes.
+    pub fn stops_own(&self) -> bool {
+        self.drawbacks.iter().any(|drawback| matches!(drawback, Drawback::PreemptsOwn { .. }))
+    }
+
     /// Returns the request with these changes.
     pub fn applied(&self, request: &Request) -> Request {
         let mut changed = request.clone();

@@ -8,7 +8,8 @@ const MOST_OF_KIND: usize = 4;
 /// Maximum number of changes shown.
 pub(super) const MOST: usize = 2 * MOST_OF_KIND;
 
-/// Returns the changes to show, numbered from 1: the harmless ones, then those with drawbacks that gain more.
+/// Returns the changes to show, numbered from 1: the harmless ones, then those with drawbacks that gain more;
+/// those for which Slurm may preempt running jobs of the user come last.
 ///
 /// `notable` is the minimum gain in seconds.
 pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEstimate> {
@@ -21,7 +22,9 @@ pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEs
                 // Of several changes that differ only in names and start at about the same time, the first is
                 // enough.
                 || number < place && is_alike(&other.set, &estimate.set);
-            is_as_good && other.worth - estimate.worth < notable
+            // No change that may stop a job of the user replaces one that stops none.
+            let is_allowed = !other.set.stops_own() || estimate.set.stops_own();
+            is_as_good && is_allowed && other.worth - estimate.worth < notable
         };
         !list.iter().enumerate().any(is_better)
     };
@@ -31,7 +34,9 @@ pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEs
         kept.into_iter().partition(|estimate| estimate.set.is_harmless());
     let free = harmless.first().map_or(f64::INFINITY, |estimate| estimate.worth);
     let costly = costly.into_iter().filter(|estimate| estimate.worth <= free - notable);
-    let all = harmless.into_iter().take(MOST_OF_KIND).chain(costly.take(MOST_OF_KIND));
+    let (stopping, costly): (Vec<_>, Vec<_>) = costly.partition(|estimate| estimate.set.stops_own());
+    let costly = costly.into_iter().chain(stopping).take(MOST_OF_KIND);
+    let all = harmless.into_iter().take(MOST_OF_KIND).chain(costly);
     let numbered = |(estimate, number): (ChangeEstimate, u32)| ChangeEstimate {
         request: Request { id: RequestId(number), ..estimate.request },
         ..estimate

@@ -19,4 +19,4 @@ pub use self::estimates::{ChangeEstimate, ChangeEstimates, ChangeQuestion, estim
 pub use self::obstacle::obstacle;
 pub use self::past_runs::{Need, PastRun, PastRuns, RunEnd};
 pub use self::preemption::own_preempted;
-pub(crate) use self::preemption::{preempts_own, qos_drawbacks};
+pub(crate) use self::preemption::{preempted, preempts_own, qos_drawbacks};

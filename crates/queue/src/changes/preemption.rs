@@ -1,38 +1,50 @@
-//! The user's own running jobs that Slurm may preempt for another job of the user.
+//! Running jobs that Slurm may preempt for a request, above all those of the user.
 
 use std::collections::BTreeSet;
 
 use super::room;
 use crate::{Drawback, QueueJob, QueuePartition, Request, Snapshot};
+use hsched_model::NodeName;
 
-/// Returns the user's running jobs that Slurm may preempt for a job with this request, on a node that the
-/// request could use: those of a preemptible partition with a lower tier, or of a QOS that the request's QOS
-/// may preempt.
+/// Returns the user's running jobs that Slurm may preempt for a job with this request.
 pub fn own_preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a QueueJob> {
-    let is_on = |job: &QueueJob, request: &Request| {
-        room::nodes(snapshot, request).iter().any(|node| {
-            job.running.iter().flat_map(|running| &running.holds).any(|held| held.node == node.name)
-        })
-    };
-    let preempts = |name: &str, low: &QueuePartition, job: &QueueJob| {
-        let there = Request { partition: Some(name.to_owned()), ..request.clone() };
-        partition_of(snapshot, name).is_some_and(|high| high.tier > low.tier) && is_on(job, &there)
-    };
-    let names = room::partitions(snapshot, request);
-    let by_partition = |job: &QueueJob| {
-        let low = job.partitions.iter().filter_map(|name| partition_of(snapshot, name));
-        low.filter(|low| low.preemptible).any(|low| names.iter().any(|name| preempts(name, low, job)))
-    };
+    preempted(snapshot, request).into_iter().filter(|job| job.ours).collect()
+}
+
+/// Returns the running jobs that Slurm may preempt for a job with this request, on a node that the request could
+/// use: those of a preemptible partition with a lower tier, or of a QOS that the request's QOS may preempt.
+pub(crate) fn preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a QueueJob> {
     // Within a QOS, jobs of higher priority preempt; those of one user mostly start in order of age.
     let qos = snapshot.qos_of(request);
     let lower = snapshot.qos_preempts.get(qos);
+    if lower.is_none() && !snapshot.partitions.iter().any(|partition| partition.preemptible) {
+        return Vec::new();
+    }
+    let nodes = |request: &Request| -> BTreeSet<&NodeName> {
+        room::nodes(snapshot, request).into_iter().map(|node| &node.name).collect()
+    };
+    let is_on = |job: &QueueJob, nodes: &BTreeSet<&NodeName>| {
+        job.running.iter().flat_map(|running| &running.holds).any(|held| nodes.contains(&held.node))
+    };
+    let partition = |name: &str| {
+        let there = Request { partition: Some(name.to_owned()), ..request.clone() };
+        partition_of(snapshot, name).map(|high| (high.tier, nodes(&there)))
+    };
+    let names = room::partitions(snapshot, request);
+    let higher: Vec<_> = names.into_iter().filter_map(partition).collect();
+    let by_partition = |job: &QueueJob| {
+        let low = job.partitions.iter().filter_map(|name| partition_of(snapshot, name));
+        low.filter(|low| low.preemptible)
+            .any(|low| higher.iter().any(|(tier, nodes)| *tier > low.tier && is_on(job, nodes)))
+    };
+    let possible = nodes(request);
     let by_qos = |job: &QueueJob| {
         let job_qos = job.qos.as_deref().filter(|job_qos| *job_qos != qos);
         job_qos.is_some_and(|job_qos| lower.is_some_and(|lower| lower.contains(job_qos)))
-            && is_on(job, request)
+            && is_on(job, &possible)
     };
-    let own = snapshot.jobs.iter().filter(|job| job.ours && job.running.is_some());
-    own.filter(|job| by_partition(job) || by_qos(job)).collect()
+    let running = snapshot.jobs.iter().filter(|job| job.running.is_some());
+    running.filter(|job| by_partition(job) || by_qos(job)).collect()
 }
 
 impl Snapshot {

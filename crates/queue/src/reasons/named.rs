@@ -30,7 +30,7 @@ const ROWS: [ReasonRow; 62] = [
     (
         "Priority",
         Time,
-        "Jobs of higher priority are before it.",
+        "It is not its turn yet.",
         "Ask for less or for a shorter time: a small job may fit before the others start.",
     ),
     (

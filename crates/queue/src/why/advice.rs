@@ -92,8 +92,11 @@ impl StartAdvice {
         let mut advice = worthwhile(advice, as_it_is);
         advice.sort_by(compare);
         advice.truncate(MOST);
-        // As in `hsched when`, changes without drawbacks come first, and changes that end other jobs last.
-        advice.sort_by_key(Advice::cost);
+        // As in `hsched when`, changes without drawbacks come first, and changes that end other jobs last. Each
+        // group is in the order of the starts that are shown.
+        let shown =
+            |advice: &Advice| advice.start.forecast().map_or(f64::INFINITY, |start| start.start.median.0);
+        advice.sort_by(|one, other| one.cost().cmp(&other.cost()).then(shown(one).total_cmp(&shown(other))));
         Self { as_is, advice, is_looked_for }
     }
 }

@@ -85,22 +85,6 @@ impl Remedy {
     }
 }
 
-/// Returns the CPUs and the memory of each node, if they change with the GPUs.
-fn host_words(changed: &Asks, now: &Asks) -> Option<String> {
-    let cpus = changed.cpus.zip(now.cpus).filter(|(after, before)| after != before);
-    let memory = changed.memory_mib.zip(now.memory_mib).filter(|(after, before)| after != before);
-    match (cpus, memory) {
-        (Some((cpus, cpus_now)), Some((memory, memory_now))) => Some(format!(
-            "{cpus} CPUs and {memory} MiB of memory on each node, now {cpus_now} and {memory_now}"
-        )),
-        (Some((cpus, cpus_now)), None) => Some(format!("{cpus} CPUs on each node, now {cpus_now}")),
-        (None, Some((memory, memory_now))) => {
-            Some(format!("{memory} MiB of memory on each node, now {memory_now}"))
-        }
-        (None, None) => None,
-    }
-}
-
 fn change_words(change: &Change, now: &Request) -> String {
     let or_default = |name: &Option<String>| name.clone().unwrap_or_else(|| "the default".to_owned());
     match change {
@@ -113,12 +97,7 @@ fn change_words(change: &Change, now: &Request) -> String {
         Change::GpuType(_) | Change::Gpus { .. } => {
             let mut changed = now.clone();
             change.apply(&mut changed);
-            let gpus = format!("{}, now {}", crate::asked(&changed.asks), crate::asked(&now.asks));
-            [Some(gpus), host_words(&changed.asks, &now.asks)]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(", ")
+            format!("{}, now {}", crate::asked(&changed.asks), crate::asked(&now.asks))
         }
     }
 }

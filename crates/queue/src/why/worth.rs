@@ -99,6 +99,7 @@ impl Advice {
     /// job.
     pub(super) fn cost(&self) -> u8 {
         match &self.remedy {
+            Remedy::InPlace(set) | Remedy::NewJob(set) if set.stops_own() => 3,
             Remedy::InPlace(set) if set.drawbacks.is_empty() => 0,
             Remedy::Release
             | Remedy::StartNow

@@ -45,7 +45,7 @@ fn overtime(text: &str) -> Option<Seconds> {
     Some(Seconds(f64::from(minutes) * 60.0))
 }
 
-/// Returns a note if jobs may be preempted by those of others, which estimates ignore.
+/// Returns a note if jobs may be preempted by those of others, which estimates count in part.
 pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Option<String> {
     let kind = config.get("PreemptType").filter(|kind| !kind.ends_with("none"))?;
     let is_off = config.get("PreemptMode").is_some_and(|mode| mode.eq_ignore_ascii_case("off"));
@@ -54,7 +54,9 @@ pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Opt
     let tiers: BTreeSet<u32> = partitions.iter().filter_map(|partition| partition.tier).collect();
     let is_needless = kind.ends_with("partition_prio") && tiers.len() == 1;
     (is_on && !is_needless)
-        .then(|| format!("Slurm may preempt jobs here (PreemptType={kind}); the estimates ignore that"))
+        .then(|| {
+            format!("Slurm may preempt jobs here (PreemptType={kind}): a request starts in place of the running jobs that it may preempt; that your job itself may be preempted is ignored")
+        })
 }
 
 /// Returns the contribution of each QOS to the priority of its jobs, from the QOS priorities; empty if QOS
