@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched_engine::{
-    Answer, JobState, KeepsNothing, Observation, PlannedSubmission, Planner, Rules, Run, State,
+    AfterStop, Answer, JobState, KeepsNothing, Observation, PlannedSubmission, Planner, Rules, Run, State,
     SubmissionKey, World, look, turn,
 };
 use hsched_model::formats;
@@ -44,7 +44,7 @@ impl World for Full {
         Answer::Refused { message: "nothing fits".to_owned() }
     }
 
-    fn stop(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
+    fn stop(&mut self, _: &SubmissionKey, _: JobId, _: AfterStop) -> Answer {
         Answer::Stopped
     }
 

@@ -29,6 +29,7 @@ pub(crate) mod planning;
 pub(crate) mod policy_args;
 pub(crate) mod policy_flags;
 pub(crate) mod pool_size;
+pub(crate) mod pools;
 pub(crate) mod predictions;
 pub(crate) mod printed;
 pub(crate) mod probing;

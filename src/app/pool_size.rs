@@ -50,10 +50,11 @@ pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -
 pub(crate) fn choose(
     context: &Context,
     planning: &PlanningArgs,
+    search: SearchArgs,
     shape: &PoolShape<'_>,
     count: u32,
 ) -> Result<Vec<Option<PoolRequest>>, Failure> {
-    let looked = queue_look::look_at_nodes_at_least(context, Freshness::AMinute)?;
+    let looked = queue_look::look_at_nodes_at_least(context, Freshness::of(search.refresh))?;
     let queue = ClusterQueue::live(context, looked).with_site(context);
     let stocks = queue.snapshot.nodes.iter().flat_map(|node| &node.gpus);
     let all: BTreeSet<GpuType> = stocks.map(|stock| stock.gpu_type.clone()).collect();
@@ -65,7 +66,6 @@ pub(crate) fn choose(
     let job = |number: u32| stand_in(context, shape, &types, number);
     let jobs: Vec<Job> = (1..=count).filter_map(job).collect();
     let stop = planning.stop(context, Some(USUAL_BUDGET));
-    let search = SearchArgs::usual();
     let jobs: Vec<&Job> = jobs.iter().collect();
     let seed = planning.policy.seed();
     let found = through_queue::choose(context, &planning.speeds, &jobs, &queue, search, seed, &stop)?;

@@ -18,8 +18,8 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Action, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State, StepTiming,
-    SubmissionKey, TurnExecutor, Update, World, apply, notice,
+    Action, AfterStop, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State,
+    StepTiming, SubmissionKey, TurnExecutor, Update, World, apply, notice,
 };
 use hsched_model::{Access, Cluster, ErrorId, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
@@ -249,7 +249,7 @@ impl Prober<'_> {
                 let shown = tracked.epochs_done > 0 || !self.trials(round, name)?.is_empty();
                 // A program that ends by itself gets the time until the next observation.
                 if shown && !round.stopped.insert(name.clone()) {
-                    world.stop(&attempt.key(name), job_id);
+                    world.stop(&attempt.key(name), job_id, AfterStop::Cancel);
                 }
             }
             for line in round.story.lines(&round.state) {

@@ -54,11 +54,6 @@ pub(crate) struct SearchArgs {
 }
 
 impl SearchArgs {
-    /// Returns the default choice.
-    pub(crate) fn usual() -> Self {
-        Self { cost_weight: 0.0, futures: None, refresh: false }
-    }
-
     /// Returns the number of futures for a single job.
     pub(crate) fn futures_alone(&self) -> u32 {
         self.futures.unwrap_or(60)

@@ -28,6 +28,9 @@ pub(super) struct Args {
     /// Overwrite existing files.
     #[arg(long)]
     force: bool,
+    /// Write only a short job file for `hsched run` on this machine: a job needs a name and a command.
+    #[arg(long, conflicts_with_all = ["cluster", "from"])]
+    local: bool,
     /// Print the files instead of writing them.
     #[arg(long)]
     dry_run: bool,
@@ -46,12 +49,17 @@ struct SiteFindings {
 
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let known = known(self, context)?;
+        let known = if self.local { SiteFindings::default() } else { known(self, context)? };
         let (folder, job_file) = target(self.target.as_deref());
         let needs_cluster = !known.with_slurm && self.source.is_live();
-        let mut files = vec![(job_file.clone(), starter::jobs(&gpu_types(&known, needs_cluster)))];
-        files.push((folder.join("hsched.toml"), settings(&known).to_toml()));
-        if needs_cluster {
+        let mut files = Vec::new();
+        if self.local {
+            files.push((job_file.clone(), starter::LOCAL.to_owned()));
+        } else {
+            files.push((job_file.clone(), starter::jobs(&gpu_types(&known, needs_cluster))));
+            files.push((folder.join("hsched.toml"), settings(&known).to_toml()));
+        }
+        if needs_cluster && !self.local {
             files.push((folder.join("cluster.yaml"), starter::CLUSTER.to_owned()));
         }
         let mut said = String::new();
@@ -81,7 +89,9 @@ fn known(args: &Args, context: &Context) -> Result<SiteFindings, Failure> {
     let Some(ClusterWithNotes { cluster, mut notes }) = slurm::cluster_if_present(context)? else {
         let note =
             "Slurm is not available here: the cluster file is an example; replace it with your cluster";
-        return Ok(SiteFindings { notes: vec![note.into()], ..SiteFindings::default() });
+        let local =
+            "to run commands on this machine, a job needs only a name and a command: hsched init --local";
+        return Ok(SiteFindings { notes: vec![note.into(), local.into()], ..SiteFindings::default() });
     };
     let accounts = accounts(context).unwrap_or_else(|error| {
         notes.push(format!("cannot read your accounts: {error}"));
@@ -218,6 +228,12 @@ fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example:
     } else {
         format!("hsched submit {jobs}{source} --dry-run")
     };
+    if args.local {
+        return format!(
+            "\nreplace the command in {}, then run:\n{go}  hsched run {jobs}\n",
+            quoted(job_file)
+        );
+    }
     format!(
         "\nreplace the values in {}, then run:\n{go}  hsched plan {jobs}{source}\n  {last}\n",
         quoted(job_file)

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::tags::TagArgs;
-use crate::app::{deferred_commands, state};
+use crate::app::{deferred_commands, pools, state};
 use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::RunResult;
@@ -36,7 +36,8 @@ pub(super) struct Args {
     sort: Option<String>,
     /// Print only the command that repeats the best run.
     ///
-    /// The command is that of the job file with its working directory and environment variables, without setup lines, and runs as one process.
+    /// The command is that of the job file with its working directory and environment variables, without setup lines, and runs as one process. It
+    /// prints its reports, and saves its checkpoints to a new directory.
     #[arg(long)]
     best: bool,
     /// Output format.
@@ -93,7 +94,14 @@ impl Subcommand for Args {
                 rows.iter().map(|row| row.run.command.clone() + "\n").collect()
             }
             ResultFormat::Table if rows.is_empty() => {
-                context.note("there are no runs yet: hsched submit, hsched add or hsched run start some");
+                match &pools::open(context, &root)[..] {
+                    [] => {
+                        context.note(
+                            "there are no runs yet: hsched submit, hsched add or hsched run start some",
+                        );
+                    }
+                    pools => pools.iter().for_each(|pool| context.note(pool.text().trim_end())),
+                }
                 String::new()
             }
             ResultFormat::Table => {

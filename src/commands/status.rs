@@ -8,6 +8,7 @@ use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::current_state::CurrentState;
 use crate::app::metrics::metrics;
+use crate::app::pools::{self, OpenPool};
 use crate::app::session;
 use crate::app::slurm::script_files::script_output;
 use crate::app::tags::TagArgs;
@@ -102,10 +103,14 @@ impl Subcommand for Args {
         };
         let files = |tracked: &JobState, attempt: &SubmissionRecord| files(context, &root, tracked, attempt);
         let (looked, metrics) = (last_look(&root), metrics(&root, &state));
+        let is_whole = self.jobs.is_empty() && !self.tags.are_given();
+        let pools = if is_whole { pools::open(context, &root) } else { Vec::new() };
         let text = match self.format {
             Format::Json => {
                 let mut value = status_json(&state, &chosen, &metrics, now, &files);
                 value["looked_at"] = json!(looked.map(|at| at.0));
+                let pool = |pool: &OpenPool| json!({ "state_dir": pool.root, "jobs": pool.jobs, "ended": pool.ended });
+                value["pools"] = pools.iter().map(pool).collect();
                 let jobs = followed.iter().map(|script| script_json(script, output(script).as_deref()));
                 value["scripts"] = scripts.iter().map(chain_json).chain(jobs).collect();
                 json_text(&value)?
@@ -113,13 +118,14 @@ impl Subcommand for Args {
             Format::Table if state.jobs.is_empty() && !(scripts.is_empty() && state.scripts.is_empty()) => {
                 self.scripts_text(context, &followed, now) + &chains_table(context, &scripts)
             }
+            Format::Table if state.jobs.is_empty() && !pools.is_empty() => String::new(),
             Format::Table if state.jobs.is_empty() => {
                 let place = root.display();
                 format!(
                     "no jobs in {place}: add some with hsched submit, hsched add or, without Slurm, hsched run\n"
                 )
             }
-            Format::Table if self.jobs.is_empty() && !self.tags.are_given() => {
+            Format::Table if is_whole => {
                 status_table(&state, &metrics, now, context.terminal)
                     + &self.scripts_text(context, &followed, now)
                     + &chains_table(context, &scripts)
@@ -141,6 +147,9 @@ impl Subcommand for Args {
             }
         };
         print(context, &text)?;
+        if self.format == Format::Table {
+            print(context, &pools.iter().map(OpenPool::text).collect::<String>())?;
+        }
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {
                 Some(session::LOCAL_CLUSTER) => is_left.then(|| interrupted(&root)),

@@ -236,6 +236,7 @@ impl Args {
                 run: &run,
                 sbatch: &self.sbatch,
                 planning: &self.planning,
+                search: self.through.search(),
                 dry_run: self.dry_run,
                 format: self.format,
             };

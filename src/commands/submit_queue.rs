@@ -45,6 +45,11 @@ impl ThroughArgs {
         self.queue || self.race > 1
     }
 
+    /// Returns the flags for the choice of requests.
+    pub(super) fn search(&self) -> SearchArgs {
+        self.search
+    }
+
     /// Refuses options that would have no effect.
     ///
     /// # Errors

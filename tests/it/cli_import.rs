@@ -60,6 +60,29 @@ fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
 }
 
 #[test]
+fn a_script_with_one_gpu_becomes_a_job_that_runs_as_it_is() {
+    let script = SCRIPT.replace("-n2 --gres=gpu:v100:2", "-n1 --gres=gpu:1");
+    let sandbox = Sandbox::new().file("train.sh", script);
+    let told = sandbox.run("import train.sh -o own.yaml").exits(0);
+    assert!(!told.stderr.contains("TODO"), "{}", told.stderr);
+    assert_snapshot!(sandbox.text(&sandbox.work("own.yaml")), @r#"
+    # Written by hsched import from train.sh.
+    # Dropped or changed:
+    #   line 3: --output=%j.out: the output goes to NAME.out in the workdir
+    jobs:
+      - name: train
+        #epochs: 1   # total number of epochs, if the program reports them; line 5 has --epochs 5
+        #throughput: {v100: 100}   # epochs/s on one GPU of each type; hsched plan and watch need them, run and submit --pack do not
+        command: "python train.py --epochs 5"
+        gpus: 1
+        node_setup: ["module load python"]
+        memory_per_gpu: "32GiB"
+    "#);
+    let plan = sandbox.run("run own.yaml --devices cpu:1 --dry-run").exits(0).stdout;
+    assert!(plan.contains("train"), "{plan}");
+}
+
+#[test]
 fn what_is_there_is_not_overwritten_and_json_is_data() {
     let sandbox = Sandbox::new().file("train.sh", SCRIPT);
     assert_snapshot!(sandbox.run("import train.sh -o jobs.yaml").fails(1), @r"

@@ -49,7 +49,8 @@ fn without_slurm_there_is_an_example_cluster() {
     let ran = sandbox.run("init . --force").exits(0);
     assert_eq!(
         ran.stderr,
-        "note: Slurm is not available here: the cluster file is an example; replace it with your cluster\n"
+        "note: Slurm is not available here: the cluster file is an example; replace it with your cluster\n\
+         note: to run commands on this machine, a job needs only a name and a command: hsched init --local\n"
     );
     let next = ran.stdout.lines().find(|line| line.starts_with("  hsched plan")).expect("a command");
     assert_eq!(next, "  hsched plan jobs.yaml --cluster cluster.yaml");
@@ -61,6 +62,25 @@ fn without_slurm_there_is_an_example_cluster() {
         "{shown}"
     );
     assert!(!sandbox.work("other/cluster.yaml").exists());
+}
+
+#[test]
+fn for_this_machine_a_job_file_of_a_name_and_a_command_is_enough() {
+    let sandbox = with_slurm();
+    let said = sandbox.run("init new --local").succeeds();
+    let expected = "wrote new/jobs.yaml\n\nreplace the command in new/jobs.yaml, then run:\n  cd new\n  hsched run jobs.yaml\n";
+    assert_eq!(said, expected);
+    assert!(!sandbox.work("new/hsched.toml").exists() && sandbox.calls("sinfo").is_empty());
+    let refused = sandbox.run("run new/jobs.yaml --devices cpu:1").fails(78);
+    assert!(refused.contains("command"), "{refused}");
+    let text = sandbox.text(&sandbox.work("new/jobs.yaml"));
+    let edited = text.lines().map(|line| {
+        if line.contains("REPLACE") && line.contains("command") { "    command: \"true\"" } else { line }
+    });
+    let sandbox =
+        sandbox.file("mine.yaml", edited.collect::<Vec<_>>().join("\n")).variable("PATH", "/usr/bin:/bin");
+    let ran = sandbox.run("run mine.yaml --devices cpu:1").exits(0);
+    assert!(ran.stdout.contains("1 completed"), "{ran:?}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_plan_says_which_name_is_wrong() {
       gpu_types)
     vit: no h100 here: the cluster has v100
     ");
-    assert_snapshot!(sandbox.run("run after.yaml --devices v100:1 --dry-run").fails(78), @r#"
+    assert_snapshot!(sandbox.run("run after.yaml --devices v100:1 --simulated --dry-run").fails(78), @r#"
     error: vit depends on prepre, but there is no job of that name; did you mean prepare?
     hint: add prepre first, or put both jobs in one file; hsched status lists the jobs
     "#);

@@ -48,3 +48,73 @@ fn a_job_that_is_larger_than_an_allocation_is_refused() {
     );
     assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("together").exists());
 }
+
+#[test]
+fn the_allocations_of_an_array_are_its_tasks() {
+    let sandbox = sweep(9, ", max_gpus: 1");
+    let pack = format!("{PACK} --at-most 3 --array");
+    let text = sandbox.run(&format!("{pack} --dry-run")).succeeds();
+    assert_eq!(text.matches("#SBATCH --array=1-12%3\n").count(), 1, "{text}");
+    assert!(text.contains("ROOT/home/desk/hsched-run-%a.out"), "{text}");
+    let told: Value =
+        serde_json::from_str(&sandbox.run(&format!("{pack} --dry-run --format json")).succeeds())
+            .expect("JSON");
+    let ids = |told: &Value| -> Vec<Value> {
+        let allocations = told["allocations"].as_array().expect("a list");
+        assert!(allocations.iter().all(|allocation| allocation["script"] == told["script"]), "{told}");
+        assert_eq!(told["job_id"], allocations[0]["job_id"]);
+        allocations.iter().map(|allocation| allocation["job_id"].clone()).collect()
+    };
+    assert_eq!(ids(&told), [Value::Null, Value::Null, Value::Null]);
+    assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("together").exists());
+    let told: Value =
+        serde_json::from_str(&sandbox.run(&format!("{pack} --format json")).succeeds()).expect("JSON");
+    assert_eq!(ids(&told), ["1_1", "1_2", "1_3"]);
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+    let refused = sandbox.run("submit --together jobs.yaml --gpus cpu:4 --time 1h --array").fails(2);
+    assert!(refused.contains("--together") && refused.contains("--array"), "{refused}");
+}
+
+#[test]
+fn an_array_has_as_many_tasks_as_slurm_accepts() {
+    let check = |message: &str, accepted: &str, expected: &[&str]| {
+        let script = format!(
+            "for word; do case $word in {accepted}) echo 7; exit 0;; --array=*) echo \"sbatch: error: {message}\" >&2; exit 1;; esac; done"
+        );
+        let sandbox = sweep(9, ", max_gpus: 1").program("sbatch", &script);
+        let ran = sandbox.run(&format!("{PACK} --at-most 3 --array"));
+        let sizes = |call: &Vec<String>| call.iter().find(|word| word.starts_with("--array=")).cloned();
+        let tried: Vec<String> = sandbox.calls("sbatch").iter().filter_map(sizes).collect();
+        assert_eq!(tried, expected, "{message}");
+        ran
+    };
+    let limit = "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
+    let ran = check(limit, "--array=1-3%3", &["--array=1-12%3", "--array=1-6%3", "--array=1-3%3"]);
+    assert!(ran.exits(0).stderr.contains("Slurm accepts 3 tasks at a time"));
+    let ran = check(limit, "none", &["--array=1-12%3", "--array=1-6%3", "--array=1-3%3", "--array=1-1%3"]);
+    assert!(ran.fails(1).contains("job submit limit"));
+    let size = "Batch job submission failed: Invalid job array specification";
+    check(size, "--array=1-6%3", &["--array=1-12%3", "--array=1-6%3"]).exits(0);
+    // Fewer tasks would not help.
+    check("invalid partition specified: nope", "none", &["--array=1-12%3"]).fails(1);
+}
+
+#[test]
+fn a_submission_without_an_answer_is_found_and_never_repeated() {
+    let lost = "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1";
+    let sandbox = sweep(9, ", max_gpus: 1").program("sbatch", lost);
+    let queue = "script=\"$root/home/.local/state/hsched/together/r1/runs/hsched-run.sbatch\"\n\
+                 echo \"8 RUNNING /other\"; echo \"9_[1-12%3] PENDING $script\"";
+    let sandbox = sandbox.program("squeue", queue);
+    let told = sandbox.run(&format!("{PACK} --at-most 3 --array")).succeeds();
+    assert!(told.contains("submitted as jobs 9_1, 9_2, 9_3"), "{told}");
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+    let queue = queue.replace("9_[1-12%3]", "9");
+    let sandbox = sweep(4, ", max_gpus: 1").program("sbatch", lost).program("squeue", &queue);
+    assert!(sandbox.run(PACK).succeeds().contains("submitted as job 9\n"));
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+    let sandbox = sweep(9, ", max_gpus: 1").program("sbatch", lost);
+    let refused = sandbox.run(&format!("{PACK} --at-most 3 --array")).fails(1);
+    assert!(refused.contains("squeue --me --name=hsched-run shows within a minute"), "{refused}");
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+}

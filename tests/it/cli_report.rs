@@ -212,7 +212,7 @@ fn a_browser_draws_the_pages_of_all_commands_without_complaint() {
         "when {repository}/examples/queue.yaml --snapshot {repository}/examples/queue.json --futures 8"
     );
     // Two jobs fail and the third has too few GPUs; this is also a history.
-    let _ = sandbox.run("run jobs.yaml --devices v100:2");
+    let _ = sandbox.run("run jobs.yaml --devices v100:2 --simulated");
     let pages = [
         (
             "plan jobs.yaml --cluster cluster.yaml",

@@ -193,7 +193,7 @@ fn ranks_see_what_they_see_under_sbatch() {
          throughput: {{v100: 200, t4: 100}}, env: {{SHAPE: \"a b,c\"}}, command: \"{print}\"}}\n"
     );
     let bench = Bench::new(&[entry]);
-    bench.run("run jobs.yaml --devices v100:1,t4:1").exits(0);
+    bench.run("run jobs.yaml --devices v100:1,t4:1 --simulated").exits(0);
     let seen = |rank: u32| {
         let text = fs::read_to_string(bench.sandbox.work(&format!("seen.{rank}"))).expect("a file");
         let line = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -263,6 +263,11 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
     bench.run("run --devices cpu:2").exits(0);
     bench.did_each_epoch_once("a", 40);
     bench.did_each_epoch_once("b", 30);
+    // The jobs stay the same when their file is given again.
+    let results = bench.sandbox.run("results --format json").exits(0).json();
+    let rows = results["runs"].as_array().expect("runs").iter();
+    let rows: Vec<_> = rows.map(|run| (&run["name"], &run["state"])).collect();
+    assert_eq!(rows, [(&"a".into(), &"completed".into()), (&"b".into(), &"completed".into())]);
 }
 
 #[test]

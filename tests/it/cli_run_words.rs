@@ -66,7 +66,7 @@ fn values_of_init_that_were_not_replaced_are_not_run() {
 #[test]
 fn two_types_without_speeds_are_measured_by_running() {
     let bench = Bench::new(&[job("a", 4, "")]);
-    let ran = bench.run("run jobs.yaml --devices v100:1,t4:1").exits(0);
+    let ran = bench.run("run jobs.yaml --devices v100:1,t4:1 --simulated").exits(0);
     assert!(ran.stderr.contains("measuring first: a on t4, a on v100"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("no known speed"), "{}", ran.stderr);
     // The next call knows the measurements, and the short runs have left no job behind.
@@ -84,6 +84,47 @@ fn a_machine_without_gpus_and_a_wrong_list_of_devices_are_said_to_be_such() {
     assert!(error.contains("\"cpu\" has no count: write cpu:1"), "{error}");
 }
 
+/// GPUs are simulated only if there are none, or on request.
+#[test]
+fn devices_that_are_not_here_are_refused_where_there_are_gpus_and_simulated_where_there_are_none() {
+    let jobs = "jobs:\n  - name: a\n    command: \"true\"\n";
+    let run = |gres: Option<&str>, words: &str| {
+        let sandbox = Sandbox::new().file("jobs.yaml", jobs);
+        let sandbox = match gres {
+            None => sandbox,
+            Some(gres) => {
+                let lines = format!(
+                    "JobId=7\n  StartTime=2026-01-01T00:00:00 EndTime=2099-01-01T00:00:00\n  Nodes=n1 CPU_IDs=0-7 Mem=0 GRES={gres}"
+                );
+                sandbox.program("scontrol", &format!("echo '{lines}'")).variable("SLURM_JOB_ID", "7")
+            }
+        };
+        sandbox.run(&format!("run jobs.yaml --dry-run --devices {words}"))
+    };
+    let four = Some("gpu:a100:4(IDX:0-3)");
+    let ran = run(four, "a100:2").exits(0);
+    assert!(
+        ran.stdout.contains("a: to be started on 1 a100") && !ran.stderr.contains("simulated"),
+        "{ran:?}"
+    );
+    for absent in ["a100:5", "v100:4", "a10:2,foo:1"] {
+        let refusal = format!(
+            "error: --devices {absent} asks for GPUs that are not here; there are a100:4\n\
+             hint: to use all of these: --devices a100:4\n\
+             hint: to simulate the devices, so that programs see no GPU, add --simulated\n"
+        );
+        assert_eq!(run(four, absent).fails(2), refusal);
+        assert!(!run(four, &format!("{absent} --simulated")).exits(0).stderr.contains("warning"));
+    }
+    assert_eq!(run(four, "cpu:2").exits(0).stderr, "");
+    let ran = run(Some(""), "v100:2").exits(0);
+    let warning = "warning: v100:2 are simulated devices, and programs see no GPU: the current Slurm job 7 has no GPUs\n";
+    assert_eq!(ran.stderr, warning);
+    let ran = run(None, "v100:2").exits(0);
+    let warning = "warning: v100:2 are simulated devices, and programs see no GPU: no NVIDIA GPUs found: ";
+    assert!(ran.stderr.starts_with(warning) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+}
+
 #[test]
 fn speeds_and_types_of_a_job_file_hold_for_devices_with_longer_names() {
     let job = |more: &str| {
@@ -91,7 +132,7 @@ fn speeds_and_types_of_a_job_file_hold_for_devices_with_longer_names() {
             "jobs:\n  - name: a\n    samples_per_epoch: 4000\n    epochs: 1\n    global_batch: 8\n    model_size: 0\n    {more}\n    command: \"true\"\n"
         );
         let sandbox = Sandbox::new().file("jobs.yaml", jobs);
-        sandbox.run("run jobs.yaml --devices nvidia_h100_80gb_hbm3:1 --dry-run").succeeds()
+        sandbox.run("run jobs.yaml --devices nvidia_h100_80gb_hbm3:1 --simulated --dry-run").succeeds()
     };
     let told = job("throughput: {h100: 1000}");
     assert!(told.contains("on 1 nvidia_h100_80gb_hbm3; predicted 4.00 s per epoch"), "{told}");

@@ -28,9 +28,9 @@ fn as_many_runs_as_slots_are_on_a_device_at_a_time() {
     // Each run waits for two others, so that with fewer slots no run would end.
     let meet = format!("touch at-$K; until [ $(ls at-* | wc -l) -ge 3 ]; do sleep 0.05; done; {DONE}");
     let sandbox = sandbox(sweep("1, 2, 3, 4", "", &meet));
-    let told = sandbox.run("run jobs.yaml --devices a100:1x3 --dry-run").succeeds();
+    let told = sandbox.run("run jobs.yaml --devices a100:1x3 --simulated --dry-run").succeeds();
     assert_eq!(started(&told), 3, "{told}");
-    let told = sandbox.run("run jobs.yaml --devices a100:1x3").succeeds();
+    let told = sandbox.run("run jobs.yaml --devices a100:1x3 --simulated").succeeds();
     assert!(told.contains("4 completed"), "{told}");
 }
 
@@ -40,7 +40,7 @@ fn runs_in_slots_share_the_hours_of_their_gpu() {
         format!("until [ -s ${{HSCHED_PROGRESS%/*}}/*.jsonl ]; do sleep 0.05; done; sleep 0.3; {DONE}");
     for (devices, part) in [("a100:1x3", 3.0), ("a100:3", 1.0)] {
         let sandbox = sandbox(sweep("1, 2, 3", "    gpus: 1\n", &sampled));
-        sandbox.run(&format!("run jobs.yaml --devices {devices}")).succeeds();
+        sandbox.run(&format!("run jobs.yaml --devices {devices} --simulated")).succeeds();
         let json = |command: &str| -> Value {
             serde_json::from_str(&sandbox.run(command).succeeds()).expect("JSON")
         };
@@ -56,12 +56,12 @@ fn runs_in_slots_share_the_hours_of_their_gpu() {
 #[test]
 fn a_job_file_says_how_many_slots_there_are() {
     let sandbox = sandbox(sweep("1, 2, 3", "    slots: 2\n", DONE));
-    let told = sandbox.run("run jobs.yaml --devices a100:1 --dry-run").succeeds();
+    let told = sandbox.run("run jobs.yaml --devices a100:1 --simulated --dry-run").succeeds();
     assert_eq!(started(&told), 2, "{told}");
     let refused = sandbox.run("run jobs.yaml --devices a100:1x0").fails(2);
     assert!(refused.contains("a100:1x0"), "{refused}");
     let sandbox = self::sandbox(sweep("1", "    gpus: 2\n", DONE));
-    let refused = sandbox.run("run jobs.yaml --devices a100:2x2").fails(78);
+    let refused = sandbox.run("run jobs.yaml --devices a100:2x2 --simulated").fails(78);
     assert!(refused.contains("s-k1 needs 2 GPUs, and a slot is a fraction of one"), "{refused}");
 }
 
@@ -73,7 +73,7 @@ fn a_run_that_uses_more_memory_than_its_slot_has_is_named() {
         sweep("0, 1", "    throughput: {v100-16gb: 100}\n", report)
             .replace("    throughput: {a100: 100}\n", ""),
     );
-    let told = sandbox.run("run jobs.yaml --devices v100-16gb:1x2").succeeds();
+    let told = sandbox.run("run jobs.yaml --devices v100-16gb:1x2 --simulated").succeeds();
     let excess = "its GPU memory reached 9.0 GiB, more than the 8.0 GiB of its slot";
     let logged =
         told.lines().filter(|line| line.contains("s-k1: reports: ") && line.contains(excess)).count();
@@ -91,7 +91,7 @@ fn a_run_that_needs_more_memory_than_a_slot_has_gets_a_gpu_of_its_own() {
     let alone = format!("mkdir gpu && sleep 0.2 && rmdir gpu && {DONE}");
     let big = "    max_memory: 9GiB\n    throughput: {v100-16gb: 100}\n";
     let sandbox = sandbox(sweep("1, 2, 3", big, &alone).replace("    throughput: {a100: 100}\n", ""));
-    let told = sandbox.run("run jobs.yaml --devices v100-16gb:1x2").succeeds();
+    let told = sandbox.run("run jobs.yaml --devices v100-16gb:1x2 --simulated").succeeds();
     let why = "needs more memory than the 8.0 GiB of a slot: it gets a GPU of its own";
     assert_eq!(told.matches(why).count(), 3, "{told}");
     assert!(told.contains("3 completed"), "{told}");
@@ -107,7 +107,7 @@ fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
          else mkdir gpu && sleep 0.3 && rmdir gpu; fi && {DONE}"
     );
     let sandbox = sandbox(sweep("1, 2, 3", "", &all));
-    let told = sandbox.run("run jobs.yaml --devices a100:1x2").succeeds();
+    let told = sandbox.run("run jobs.yaml --devices a100:1x2 --simulated").succeeds();
     // The run starts when the GPU is free, without the delay of a retry.
     assert!(!told.contains("s-k2: cannot be started"), "{told}");
     assert!(

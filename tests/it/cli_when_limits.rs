@@ -68,7 +68,7 @@ fn a_job_that_was_seen_to_save_is_cut_into_pieces() {
         let jobs = JOB.replace("[x]", &format!("\"{command}\", retries: 0"));
         let sandbox = Sandbox::new().file("jobs.yaml", jobs).file("queue.json", &snapshot);
         let sandbox = sandbox.variable("PATH", "/usr/local/bin:/usr/bin:/bin");
-        sandbox.run("run jobs.yaml --devices t4:1").exits(1);
+        sandbox.run("run jobs.yaml --devices t4:1 --simulated").exits(1);
         let json = sandbox.run("when jobs.yaml --snapshot queue.json --futures 5 --format json").json();
         json["jobs"][0]["options"][0]["pieces"].as_u64()
     };

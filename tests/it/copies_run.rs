@@ -53,7 +53,7 @@ fn copies_train_on_devices_and_every_step_is_merged_once() {
         .variable("OMP_NUM_THREADS", "1")
         .file("train.py", include_str!("copies_train.py"))
         .file("jobs.yaml", jobs);
-    let said = sandbox.run("run jobs.yaml --devices a:1,b:1").exits(0);
+    let said = sandbox.run("run jobs.yaml --devices a:1,b:1 --simulated").exits(0);
     for copy in ["x.c1", "x.c2"] {
         assert!(said.stdout.contains(&format!("{copy}: completed")), "{}", said.stdout);
     }

@@ -81,15 +81,20 @@ fn one_that_trains_on_is_ended_after_some_epochs_and_one_that_trains_to_its_end_
         "its grace counts"
     );
     assert_eq!(words(&take(saves, 350.0, &lab(), &how(Moves::Never)).actions), ["cancel a"]);
-    let ended = |done: u64, end: End| {
+    let ended = |done: u64, end: End, length: f64| {
         let mut state = state.clone();
         state.jobs[0].epochs_done = done;
+        state.jobs[0].epoch = Some(Seconds(length));
         apply(&mut state, Time(310.0), &heard("a", "r", News::Ended { end, at: Time(310.0) }), &rules());
         state.jobs[0].last.1.clone()
     };
-    assert!(ended(23, End::Cancelled).starts_with("completed, stopped at epoch 23 of 40: nothing to gain"));
+    assert!(
+        ended(23, End::Cancelled, 10.0).starts_with("completed, stopped at epoch 23 of 40: nothing to gain")
+    );
     let ignored = "completed, all 40 epochs, although it was asked to stop after epoch 20: its command does not exit on SIGUSR1";
-    assert_eq!(ended(40, End::Completed), ignored);
+    assert_eq!(ended(40, End::Completed, 10.0), ignored);
+    let short = ended(40, End::Completed, 0.2);
+    assert!(short.ends_with("after epoch 20: its epochs are too short to stop it in time"), "{short}");
 }
 
 #[test]
@@ -156,7 +161,7 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
     let step = take(state(jobs), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&step.actions), ["stop a", "stop c"]);
     let why = &step.state.jobs[0].early.as_ref().expect("stops").why;
-    assert_eq!(why, "halving (place 2 of 3 at epoch 9, the best continues)");
+    assert_eq!(why, "halving (place 2 of 3 so far at epoch 9; it may continue up to place 1)");
 }
 
 #[test]

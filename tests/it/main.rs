@@ -104,6 +104,7 @@ mod real_main_job;
 mod real_nodes;
 mod real_pieces;
 mod real_pool;
+mod real_pool_array;
 mod real_probe;
 mod real_queue;
 mod real_race;

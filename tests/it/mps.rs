@@ -42,7 +42,7 @@ fn is_gone(pid: i32) -> bool {
 fn the_daemon_serves_the_runs_and_ends_after_them() {
     let sandbox = sandbox("echo \"$CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_LOG_DIRECTORY\" >seen")
         .program("nvidia-cuda-mps-control", DAEMON);
-    let told = sandbox.run("run jobs.yaml --devices a100:1 --mps").succeeds();
+    let told = sandbox.run("run jobs.yaml --devices a100:1 --simulated --mps").succeeds();
     assert!(told.contains("1 completed"), "{told}");
     let seen = fs::read_to_string(sandbox.work("seen")).expect("a file");
     let (pipe, log) = seen.trim().split_once(' ').expect("two folders");
@@ -57,7 +57,7 @@ fn the_daemon_serves_the_runs_and_ends_after_them() {
 fn the_daemon_ends_where_hsched_is_killed() {
     let sandbox = sandbox("touch started; sleep 600").program("nvidia-cuda-mps-control", DAEMON);
     let mut hsched = sandbox
-        .command(&["run", "jobs.yaml", "--devices", "a100:1", "--mps"])
+        .command(&["run", "jobs.yaml", "--devices", "a100:1", "--simulated", "--mps"])
         .stdout(Stdio::null())
         .spawn()
         .expect("starts");
@@ -71,7 +71,8 @@ fn the_daemon_ends_where_hsched_is_killed() {
 #[test]
 fn without_a_daemon_the_runs_go_on_and_it_is_said_why() {
     let note = |sandbox: &Sandbox, devices: &str| {
-        let ran = sandbox.run(&format!("run jobs.yaml --devices {devices} --mps --restart")).exits(0);
+        let ran =
+            sandbox.run(&format!("run jobs.yaml --devices {devices} --simulated --mps --restart")).exits(0);
         assert!(ran.stdout.contains(": completed"), "{}", ran.stdout);
         ran.stderr
     };
@@ -83,7 +84,7 @@ fn without_a_daemon_the_runs_go_on_and_it_is_said_why() {
     assert!(told.contains("runs without MPS: nvidia-cuda-mps-control -d failed: no such device"), "{told}");
     // The daemon does not start if nobody requests it, or if no GPU has slots.
     let unused = sandbox("true").program("nvidia-cuda-mps-control", DAEMON);
-    unused.run("run jobs.yaml --devices a100:1").succeeds();
+    unused.run("run jobs.yaml --devices a100:1 --simulated").succeeds();
     assert!(!unused.path("daemon").exists());
     let single = unused.file("jobs.yaml", "jobs:\n  - name: b\n    command: \"true\"\n");
     let told = note(&single, "a100:1");

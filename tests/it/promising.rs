@@ -1,4 +1,4 @@
-//! Runs of a sweep that start in the order of their predicted metrics.
+//! Runs of a sweep that start in the order of their predicted metrics, or shuffled.
 
 use hsched_engine::JobState;
 use hsched_model::{Job, JobName, Time, Variant};
@@ -67,6 +67,39 @@ fn in_a_queue_they_get_the_free_gpus_and_their_requests_are_submitted_first() {
     assert_eq!(submitted(0, TARGET), "c d a b e");
     let usual = TARGET.replace(", promising_first: true", "");
     assert_eq!(submitted(0, &usual), "a b c d e");
+}
+
+/// The rule `halving` compares early runs with few others, so a sorted grid would lose its best runs.
+#[test]
+fn runs_that_halving_compares_start_shuffled_unless_the_user_sorts_them() {
+    let order = |more: &str, gpus: u32| {
+        let run = |number: u32| {
+            let mut state = run(&format!("s{number:02}"), None, &format!("{TARGET}{more}"));
+            let mut job = Job::clone(&state.job);
+            job.promising_first = false;
+            if let Some(variant) = &mut job.variant {
+                variant.parameters.insert("seed".into(), number.into());
+            }
+            state.job = job.into();
+            state
+        };
+        let lab = cluster(&[("v1", "v100", gpus, 0, "idle")]);
+        let taken = take(state((0..12).map(run).collect()), 300.0, &lab, &how(Moves::Never));
+        let actions = words(&taken.actions).join(", ");
+        let numbers =
+            actions.split(", ").filter_map(|action| action.strip_prefix("submit s")?.get(..2)?.parse().ok());
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    let halving = ", stop: {rule: halving}";
+    assert_eq!(order("", 3), [0, 1, 2]);
+    let shuffled = order(halving, 3);
+    assert_ne!(shuffled, [0, 1, 2]);
+    assert_eq!(order(halving, 3), shuffled);
+    // The first runs do not depend on how many start at a time.
+    assert!(shuffled.iter().all(|number| order(halving, 6).contains(number)));
+    assert_eq!(order(&format!("{halving}, at_most: 3"), 12), shuffled);
 }
 
 #[test]

@@ -163,6 +163,13 @@ fn a_look_that_is_some_seconds_old_is_said_to_be_and_is_read_again_on_request() 
     assert!(error.contains("--refresh"), "{error}");
     let error = sandbox.run("plan jobs.yaml --refresh").fails(2);
     assert!(error.contains("--refresh only work with --queue"), "{error}");
+    // A pool chooses its requests in the same way.
+    let pack = "submit --pack jobs.yaml --gpus 4 --time 1h --dry-run --futures 5 --budget 1h";
+    let before = looks();
+    sandbox.run(pack).exits(0);
+    assert_eq!(looks(), before);
+    sandbox.run(&format!("{pack} --refresh")).exits(0);
+    assert_eq!(looks(), before + 1);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::real_cluster::{Cluster, start};
 use crate::real_user::{TestUser, wait_for, wait_within};
 
 /// Returns a cluster for one test alone that soon notices the loss of a node.
-fn cluster() -> Option<Cluster> {
+pub fn cluster() -> Option<Cluster> {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     let text =
         "w[1-4] cpus=16 memory=64000 gpus=v100:2\npartition main default max_time=60 default_time=10\n";
@@ -23,12 +23,13 @@ fn cluster() -> Option<Cluster> {
 }
 
 /// A pool that was submitted.
-struct Pool<'a> {
-    user: TestUser<'a>,
+pub struct Pool<'a> {
+    pub user: TestUser<'a>,
     runs: u32,
     /// The state directory.
-    state: PathBuf,
-    allocations: usize,
+    pub state: PathBuf,
+    /// The ids of the first Slurm jobs.
+    pub allocations: Vec<String>,
     /// The times at which each Slurm job was first observed running, initially and after each requeue.
     began: RefCell<BTreeMap<String, Vec<f64>>>,
     /// Slurm jobs that have started and have not been observed pending since.
@@ -36,7 +37,7 @@ struct Pool<'a> {
 }
 
 /// An event of a Slurm job: its number and time.
-type Cut = (String, f64);
+pub type Cut = (String, f64);
 
 /// Time that a script may take to record its end, in seconds.
 const TO_LEAVE_WORD: f64 = 1.0;
@@ -46,7 +47,18 @@ const LONGEST_WAIT: f64 = 10.0;
 
 impl<'a> Pool<'a> {
     /// Submits this number of runs of some seconds each.
-    fn submit(user: TestUser<'a>, runs: u32, seconds: f64, options: &[&str]) -> Self {
+    pub fn submit(user: TestUser<'a>, runs: u32, seconds: f64, options: &[&str]) -> Self {
+        Self::submit_with(user, runs, seconds, options, &[])
+    }
+
+    /// Submits them with further environment variables.
+    pub fn submit_with(
+        user: TestUser<'a>,
+        runs: u32,
+        seconds: f64,
+        options: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let values: Vec<String> = (1..=runs).map(|run| run.to_string()).collect();
         user.write(
             "jobs.yaml",
@@ -58,7 +70,7 @@ impl<'a> Pool<'a> {
             ),
         );
         let words = ["submit", "--pack", "jobs.yaml", "--format", "json"];
-        let done = user.hsched(&[&words[..], options].concat());
+        let done = user.hsched_with(environment, &[&words[..], options].concat());
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         let said: Value = serde_json::from_str(&done.stdout).expect("JSON");
         let allocations = said["allocations"].as_array().expect("a list");
@@ -66,7 +78,9 @@ impl<'a> Pool<'a> {
             (&allocations[0]["job_id"], &allocations[0]["script"]),
             (&said["job_id"], &said["script"])
         );
-        let (state, allocations) = (said["state_dir"].as_str().expect("a path").into(), allocations.len());
+        let id = |entry: &Value| entry["job_id"].as_str().expect("an id").to_owned();
+        let (state, allocations) =
+            (said["state_dir"].as_str().expect("a path").into(), allocations.iter().map(id).collect());
         Self { user, runs, state, allocations, began: RefCell::default(), running: RefCell::default() }
     }
 
@@ -81,7 +95,7 @@ impl<'a> Pool<'a> {
         text.lines().map(line).collect()
     }
 
-    fn ended(&self) -> usize {
+    pub fn ended(&self) -> usize {
         (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
     }
 
@@ -98,7 +112,7 @@ impl<'a> Pool<'a> {
     /// Checks that each run ended once and that no two executions of one overlapped. A run that ended in the second
     /// before its allocation was killed, before its script could record that, may have been repeated; so may a run that
     /// ended just when it was asked to save.
-    fn check(&self, kills: &[f64]) {
+    pub fn check(&self, kills: &[f64]) {
         for run in 1..=self.runs {
             let mut log = self.log(run);
             let is_cut = |(what, _, at): &(String, String, f64)| {
@@ -187,7 +201,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Waits until all runs have ended and no allocation is left.
-    fn wait_for_end(&self, limit: Duration) {
+    pub fn wait_for_end(&self, limit: Duration) {
         let is_over = || (self.queue().is_empty() && self.ended() == self.runs as usize).then_some(());
         let over = wait_within(limit, is_over);
         assert!(
@@ -200,14 +214,14 @@ impl<'a> Pool<'a> {
         );
     }
 
-    fn output(&self) -> String {
-        let names = ["hsched-run.out", "hsched-run-2.out", "hsched-run-3.out"];
-        let texts = names.map(|name| fs::read_to_string(self.user.folder.join(name)).unwrap_or_default());
-        texts.concat()
+    pub fn output(&self) -> String {
+        let files = self.user.folder.read_dir().expect("a folder").map(|entry| entry.expect("a file").path());
+        let is_of_member = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "out");
+        files.filter(is_of_member).map(|path| fs::read_to_string(path).unwrap_or_default()).collect()
     }
 
     /// Kills the leader; returns its Slurm job and the time.
-    fn kill_leader(&self) -> Cut {
+    pub fn kill_leader(&self) -> Cut {
         let pid: i32 =
             wait_for("a leader", || fs::read_to_string(self.state.join("lock")).ok()?.trim().parse().ok());
         let variables = fs::read(format!("/proc/{pid}/environ")).expect("its variables");
@@ -217,7 +231,7 @@ impl<'a> Pool<'a> {
         (job, now())
     }
 
-    fn completed(&self) -> u64 {
+    pub fn completed(&self) -> u64 {
         let mut command = self.user.program(env!("CARGO_BIN_EXE_hsched"));
         command.args(["status", "--format", "json"]).env("HSCHED_STATE_DIR", &self.state);
         let output = command.output().expect("runs");
@@ -227,7 +241,7 @@ impl<'a> Pool<'a> {
 }
 
 /// Returns the seconds since 1970.
-fn now() -> f64 {
+pub fn now() -> f64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs_f64()
 }
 
@@ -237,7 +251,7 @@ fn another_member_leads_where_the_leader_was_killed_and_no_run_is_lost_or_double
     let user = TestUser::new(&cluster, "pool", "");
     let options = ["--gpus", "2", "--time", "5m", "--at-most", "2"];
     let pool = Pool::submit(user, 12, 1.5, &options);
-    assert_eq!(pool.allocations, 2);
+    assert_eq!(pool.allocations.len(), 2);
     wait_for("the first runs", || (pool.ended() >= 2).then_some(()));
     let killed = pool.kill_leader();
     pool.wait_for_end(Duration::from_secs(150));

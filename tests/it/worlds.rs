@@ -12,8 +12,8 @@ use hsched_engine::live::ScriptContext;
 use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
 use hsched_engine::{
-    Answer, End, Event, KeepsNothing, Observation, Outcome, Phase, PlannedSubmission, Planner, QueueState,
-    Rules, Run, State, SubmissionKey, World,
+    AfterStop, Answer, End, Event, KeepsNothing, Observation, Outcome, Phase, PlannedSubmission, Planner,
+    QueueState, Rules, Run, State, SubmissionKey, World,
 };
 use hsched_lab::simulate::{Delays, Incident};
 use hsched_local::probe::Facts;
@@ -153,9 +153,9 @@ impl<W: World> World for Watched<W> {
         answer
     }
 
-    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId, then: AfterStop) -> Answer {
         assert_eq!(self.known[of].job_id, job_id);
-        self.world.stop(of, job_id)
+        self.world.stop(of, job_id, then)
     }
 
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {

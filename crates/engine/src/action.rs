@@ -1,6 +1,6 @@
 //! Actions, which the engine asks a world to carry out.
 
-use crate::{Amendment, NewShares, Run, SubmissionKey};
+use crate::{AfterStop, Amendment, NewShares, Run, SubmissionKey};
 use hsched_model::{JobId, JobName};
 use hsched_plan::throughput::{Lesson, Sample};
 
@@ -9,8 +9,8 @@ use hsched_plan::throughput::{Lesson, Sample};
 pub enum Action {
     /// Submit the jobs of this run.
     Submit(Box<Run>),
-    /// Ask a running job to save and end.
-    Stop { of: SubmissionKey, job_id: JobId, why: String },
+    /// Ask a running job to save and end; `then` says what follows.
+    Stop { of: SubmissionKey, job_id: JobId, then: AfterStop, why: String },
     /// Cancel a job in Slurm.
     Cancel { of: SubmissionKey, job_id: JobId, why: String },
     /// Change the request of a pending job, which keeps its place in the queue.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::mark::wait_for;
+use crate::promise::StartRank;
 use crate::{Action, JobState, Outcome, Phase, State};
 use hsched_model::{Job, JobName, Time};
 
@@ -11,8 +12,8 @@ use hsched_model::{Job, JobName, Time};
 /// without completing.
 ///
 /// A predecessor that is missing from the state counts as completed: jobs that did not complete are kept
-/// while another job waits for them. Runs with the best predictions start first; equal ones start in the
-/// order of the state.
+/// while another job waits for them. Runs with the lowest ranks start first; equal ones start in the order of
+/// the state.
 pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     if state.jobs.iter().all(|tracked| tracked.job.after.is_empty() && tracked.job.at_most.is_none()) {
@@ -38,12 +39,13 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     }
 }
 
-/// Returns the indices of the waiting jobs, those with the best predictions first.
+/// Returns the indices of the waiting jobs, for each sweep the runs that are to start first before the others.
 fn waiting(state: &State) -> Vec<usize> {
     let is_waiting = |(_, job): &(usize, &JobState)| matches!(job.phase, Phase::Waiting { .. });
     let waiting = state.jobs.iter().enumerate().filter(is_waiting);
-    let mut waiting: Vec<(f64, usize)> = waiting.map(|(place, job)| (job.promise(), place)).collect();
-    waiting.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut waiting: Vec<(StartRank, usize)> =
+        waiting.map(|(place, job)| (job.start_rank(), place)).collect();
+    waiting.sort_by(|a, b| a.0.compare(&b.0));
     waiting.into_iter().map(|(_, place)| place).collect()
 }
 

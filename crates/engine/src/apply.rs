@@ -103,13 +103,16 @@ fn script_of<'s>(state: &'s mut State, of: &SubmissionKey) -> Option<&'s mut Scr
 }
 
 impl JobState {
-    /// Replaces the job with the one that the user added again, and keeps its past; its completed epochs
-    /// count if the new job resumes after them.
+    /// Replaces the job with the one that the user added again, and keeps its past; epochs count if the new
+    /// job resumes after them. A waiting job whose file was only given again is still the same job.
     fn begin_again(&mut self, fresh: Self, beginning: &ResumePoint) {
         // In the same sweep it keeps its position, and with it its bracket.
         let place = self.place.filter(|_| self.halved() == fresh.halved());
+        let is_same =
+            matches!(self.phase, Phase::Waiting { .. }) && beginning.continues(&self.job, &fresh.job);
+        let added = if is_same { self.added } else { fresh.added };
         let (stray, past) = (self.stray, std::mem::take(&mut self.past));
-        let fresh = Self { stray, past, place, ..fresh };
+        let fresh = Self { added, stray, past, place, ..fresh };
         *self = match beginning {
             ResumePoint::Anew { .. } => fresh,
             ResumePoint::First | ResumePoint::After { .. } => Self {

@@ -30,11 +30,11 @@ impl BackendKind {
         }
     }
 
-    /// Returns the message for a submission that received this number.
+    /// Returns the message for a submission that received this number: of a Slurm job, or of a guard, which no command needs.
     pub fn submitted(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("submitted as job {id}"),
-            Self::Devices => format!("started as process {id}"),
+            Self::Devices => "started".to_owned(),
         }
     }
 
@@ -42,7 +42,7 @@ impl BackendKind {
     pub fn continued(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("continuation queued as job {id}"),
-            Self::Devices => format!("continuation started as process {id}"),
+            Self::Devices => "continuation started".to_owned(),
         }
     }
 
@@ -51,7 +51,7 @@ impl BackendKind {
     pub fn beside(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("also queued as job {id}"),
-            Self::Devices => format!("also started as process {id}"),
+            Self::Devices => "also started".to_owned(),
         }
     }
 
@@ -59,7 +59,7 @@ impl BackendKind {
     pub fn running(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("running as job {id}"),
-            Self::Devices => format!("running as process {id}"),
+            Self::Devices => "running".to_owned(),
         }
     }
 

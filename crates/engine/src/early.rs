@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::mark::intend;
 use crate::{Action, AfterStop, JobState, Phase, Stage, State, Submission};
 use hsched_model::number::to_f64;
-use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
+use hsched_model::{Availability, Cluster, Node, Seconds, Stop, StopRule, Time};
 use hsched_plan::curve::{
     CurvePoint, CurveVerdict, Goal, MetricKind, behind, bracket, first_rung, judge_running,
 };
@@ -28,6 +28,9 @@ pub struct EarlyEnd {
 /// Number of epochs that a program may report after the decision to stop it before it counts as ignoring the
 /// request: the epoch that it was training, and one more until it gets the signal.
 const EPOCHS_TO_EXIT: u64 = 2;
+
+/// Time within which a training may end before a request to stop takes effect.
+const SHORT: Seconds = Seconds(5.0);
 
 /// The maximum number of reports kept for a job.
 const MOST_REPORTS: usize = 1000;
@@ -82,7 +85,7 @@ fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
         let Some(job_id) = attempt.job_id else { continue };
         let (of, why) = (attempt.key(&name), why.clone());
         match stage {
-            Stage::Running => actions.push(Action::Stop { of, job_id, why }),
+            Stage::Running => actions.push(Action::Stop { of, job_id, then: AfterStop::Finish, why }),
             Stage::Pending => actions.push(Action::Cancel { of, job_id, why }),
             // The job was about to move to other GPUs.
             Stage::Stopping { then: then @ AfterStop::GoOn, .. } => *then = AfterStop::Finish,
@@ -163,9 +166,9 @@ impl State {
         let limits = (tracked.job.epochs, first_rung(tracked.job.epochs, stop.not_before, own_bracket));
         let ranking = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (ranking.rung, ranking.place, ranking.of, ranking.kept);
-        let who =
-            if kept == 1 { "the best continues".to_owned() } else { format!("the best {kept} continue") };
-        Some(format!("halving (place {place} of {of} at epoch {rung}, {who})"))
+        Some(format!(
+            "halving (place {place} of {of} so far at epoch {rung}; it may continue up to place {kept})"
+        ))
     }
 }
 
@@ -225,9 +228,13 @@ impl JobState {
     pub(super) fn ignored_stop(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|_| self.trained_on().is_some() && self.epochs_left() == 0)?;
         let (epoch, all) = (early.epoch?, self.job.epochs);
-        Some(format!(
-            "all {all} epochs, although it was asked to stop after epoch {epoch}: its command does not exit on SIGUSR1"
-        ))
+        let left = self.epoch.map(|length| length.0 * to_f64(all - epoch.min(all)));
+        let why = if left.is_some_and(|left| left < SHORT.0) {
+            "its epochs are too short to stop it in time"
+        } else {
+            "its command does not exit on SIGUSR1"
+        };
+        Some(format!("all {all} epochs, although it was asked to stop after epoch {epoch}: {why}"))
     }
 
     /// Returns text with the epoch at which the job stops and the reason.

@@ -109,7 +109,9 @@ impl JobState {
             }
             (Some(AfterStop::Stalled), _) => self.after_stall(ended, now, epochs, rules),
             (Some(AfterStop::GoOn | AfterStop::Done(_)), _) => self.wait(ended, None, "stopped to move"),
-            (None, End::Interrupted) => self.wait(ended, None, &format!("{end}{}", self.resumption())),
+            (None, End::Interrupted | End::InterruptedUnsaved) => {
+                self.wait(ended, None, &format!("{end}{}", self.resumption()));
+            }
             (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
             (None, End::Failed { exit: 126 | 127, signal: 0 }) if self.epochs_done == 0 => {
@@ -162,8 +164,11 @@ impl JobState {
 
     /// Returns where the job resumes, as the end of a sentence; empty if no epoch is done.
     fn resumption(&self) -> String {
-        let done = self.epochs_done;
-        if done > 0 { format!("; resumes after epoch {done}") } else { String::new() }
+        match self.epochs_done {
+            0 => String::new(),
+            _ if self.repeats_epochs() => format!("; {}", Self::REPEATS),
+            done => format!("; resumes after epoch {done}"),
+        }
     }
 
     /// Removes a submission that Slurm does not have. If the job was to end with this submission, it ends; if

@@ -199,6 +199,8 @@ pub enum End {
     /// The hsched process that ran it ended, after letting it save if possible. The job is not to blame,
     /// however often this happens.
     Interrupted,
+    /// Like `Interrupted`, but its program wrote no checkpoint.
+    InterruptedUnsaved,
     /// Slurm no longer knows the submission, and it recorded no exit.
     Vanished,
     /// This many tasks of an array did not complete; `first` is how the first of them ended.
@@ -218,6 +220,11 @@ impl End {
             self,
             Self::NodeFailed | Self::Unfit { .. } | Self::BootFailed | Self::Preempted | Self::Vanished
         )
+    }
+
+    /// Returns whether the submission is known to have saved nothing when it stopped.
+    pub(super) fn is_unsaved(&self) -> bool {
+        matches!(self, Self::Cut | Self::Unhandled | Self::InterruptedUnsaved)
     }
 
     /// Returns whether the submission stopped on request or at its time limit.
@@ -244,7 +251,9 @@ impl fmt::Display for End {
             Self::Cancelled => f.write_str("was cancelled"),
             Self::Yielded => f.write_str("another request started first"),
             Self::Untaken(end) => end.fmt(f),
-            Self::Cut | Self::Unhandled | Self::Interrupted => f.write_str("was interrupted"),
+            Self::Cut | Self::Unhandled | Self::Interrupted | Self::InterruptedUnsaved => {
+                f.write_str("was interrupted")
+            }
             Self::Vanished => f.write_str("is no longer known to Slurm"),
             Self::Tasks { failed, all, first } => {
                 write!(f, "{failed} of {all} tasks did not complete; the first {first}")

@@ -107,7 +107,7 @@ impl PlanExecutor<'_> {
             let Submission { attempt, stage } = tracked.phase.submissions().get(place)?;
             let (of, job_id, why) = (attempt.key(name), attempt.job_id?, why.clone());
             match stage {
-                Stage::Running => Some(Action::Stop { of, job_id, why }),
+                Stage::Running => Some(Action::Stop { of, job_id, then: AfterStop::GoOn, why }),
                 Stage::Pending => Some(Action::Cancel { of, job_id, why }),
                 Stage::Meant | Stage::Stopping { .. } => None,
             }

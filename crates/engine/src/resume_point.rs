@@ -1,6 +1,6 @@
 //! The epoch at which an added job begins: the first, or the one after its finished epochs.
 
-use crate::{Outcome, Phase, State};
+use crate::{JobState, Outcome, Phase, State};
 use hsched_model::Job;
 
 /// The epoch at which a job begins, and why.
@@ -8,9 +8,9 @@ use hsched_model::Job;
 pub enum ResumePoint {
     /// At the job's first epoch, because none was ever finished.
     First,
-    /// After `done` finished epochs of `epochs` in total.
-    After { done: u64, epochs: u64 },
-    /// At the job's first epoch again, for this reason.
+    /// After `done` finished epochs of `epochs` in total; its program saved them unless it `repeats` some.
+    After { done: u64, epochs: u64, repeats: bool },
+    /// At its first epoch again, for this reason.
     Anew { why: String },
 }
 
@@ -34,7 +34,7 @@ impl ResumePoint {
         match why {
             Some(why) => Self::Anew { why },
             None if done == 0 => Self::First,
-            None => Self::After { done, epochs: job.epochs },
+            None => Self::After { done, epochs: job.epochs, repeats: before.repeats_epochs() },
         }
     }
 
@@ -42,14 +42,34 @@ impl ResumePoint {
     pub fn clause(&self) -> String {
         match self {
             Self::First => String::new(),
-            Self::After { done, epochs } => format!("; resumes after epoch {done} of {epochs}"),
+            Self::After { done, epochs, repeats: false } => {
+                format!("; resumes after epoch {done} of {epochs}")
+            }
+            Self::After { repeats: true, .. } => format!("; {}", JobState::REPEATS),
             Self::Anew { why } => format!("; starts over: {why}"),
         }
+    }
+
+    /// Returns whether `job`, which begins here, is the same training as the earlier job of its name.
+    pub(super) fn continues(&self, before: &Job, job: &Job) -> bool {
+        let is_same = other_work(before, job, self.epochs_done()).is_none() && before.launch == job.launch;
+        is_same && !matches!(self, Self::Anew { .. })
     }
 
     /// Returns the number of epochs that it skips.
     pub fn epochs_done(&self) -> u64 {
         if let Self::After { done, .. } = self { *done } else { 0 }
+    }
+}
+
+impl JobState {
+    /// Describes a job that cannot resume after its last epoch.
+    pub const REPEATS: &str = "repeats epochs, because its program wrote no checkpoint";
+
+    /// Returns whether its program wrote no checkpoint after its last epoch, so that it trains epochs again.
+    pub fn repeats_epochs(&self) -> bool {
+        let last = self.past.iter().rev().find(|past| past.epochs > 0);
+        self.epochs_done > 0 && last.is_some_and(|last| last.end.is_unsaved())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::metric_range::ranges;
 use crate::render::quote;
 use crate::{EpochReport, Gpus, JobState, MetricRange, Outcome, Phase, SampledUse, SubmissionRecord};
 use hsched_model::serde_defaults::is_zero;
-use hsched_model::{Command, GoalMode, GpuType, JobName, Time};
+use hsched_model::{Command, GoalMode, GpuType, Job, JobName, Time};
 
 /// The result of one job from its addition to its end, or until now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct RunResult {
     pub why: Option<String>,
     pub epochs_done: u64,
     pub epochs: u64,
+    /// Whether it is a command without epochs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_command: bool,
     /// GPU-seconds held, by type: for a slot, its part of a GPU.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpu_s: BTreeMap<GpuType, f64>,
@@ -43,7 +46,7 @@ pub struct RunResult {
     /// The metrics that rank 0 has reported, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, MetricRange>,
-    /// Shell line that trains the job again, without hsched.
+    /// Shell text that trains it again, without hsched.
     pub command: String,
     /// The job's submissions, in order; empty in results of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,13 +157,14 @@ impl RunResult {
             why,
             epochs_done: tracked.epochs_done,
             epochs: job.epochs,
+            is_command: job.is_command(),
             gpu_s: gpu_seconds(&submissions, now),
             target: job
                 .target
                 .as_ref()
                 .and_then(|target| Some((target.metric.clone(), mode(target.mode)?.to_owned()))),
             metrics: ranges(&curve(tracked, reported)),
-            command: command(tracked),
+            command: command(job),
             submissions,
         }
     }
@@ -176,8 +180,16 @@ impl RunResult {
         self
     }
 
-    /// Returns the result's unique key; of two results with the same key, the later one replaces the earlier
-    /// one.
+    /// Ends the result of a job that a later job of the same name replaced before it ended.
+    pub(super) fn replaced(self, at: Time) -> Self {
+        if self.ended.is_some() {
+            return self;
+        }
+        let why = Some("replaced by a later job of the same name".to_owned());
+        Self { state: Outcome::Cancelled.word().to_owned(), ended: Some(at), why, ..self }
+    }
+
+    /// Returns its unique key; of two results with one key, the later replaces the earlier.
     pub fn key(&self) -> (JobName, u64) {
         (self.name.clone(), self.added.0.to_bits())
     }
@@ -265,19 +277,27 @@ pub(super) fn counted_until(tracked: &JobState, attempt: &SubmissionRecord) -> u
     first.map_or(tracked.epochs_done, |attempt| attempt.epochs_before)
 }
 
-/// Returns a shell line that runs the job's command with its environment in its directory.
-fn command(tracked: &JobState) -> String {
-    let launch = &tracked.job.launch;
+/// Returns shell text that runs the job's command with its environment in its directory. If reports are
+/// expected from it, it prints them, trains all epochs and saves to a new directory.
+fn command(job: &Job) -> String {
+    let launch = &job.launch;
     let quoted = quote::shell;
     let directory = launch.workdir.iter().map(|workdir| format!("cd {} && ", quoted(workdir)));
     let variables = launch.env.iter().map(|(name, value)| format!("{name}={} ", quoted(value)));
-    let line: String = directory.chain(variables).collect();
-    line + &match &launch.command {
-        Command::Words(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
-        // The variables must also apply to commands after the first word.
-        Command::Shell(line) if launch.env.is_empty() => line.clone(),
-        Command::Shell(line) => format!("sh -c {}", quoted(line)),
-    }
+    let reporting = (!job.is_command()).then(|| {
+        let epochs = job.epochs;
+        format!(
+            "HSCHED_REPORT=/dev/stdout HSCHED_CHECKPOINT_DIR=\"$(mktemp -d)\" HSCHED_EPOCHS={epochs} HSCHED_EPOCHS_DONE=0 "
+        )
+    });
+    let before: String = directory.chain(reporting).chain(variables).collect();
+    before.clone()
+        + &match &launch.command {
+            Command::Words(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+            Command::Shell(line) if before.is_empty() => line.trim_end().to_owned(),
+            // The variables must also apply to commands after the first word.
+            Command::Shell(line) => format!("bash -c {}", quote::lines(line.trim_end())),
+        }
 }
 
 #[cfg(test)]

@@ -245,6 +245,7 @@ pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
         (tracked.job.stuck != StuckRule::Warn).then_some(Action::Stop {
             of: attempt.key(&tracked.job.name),
             job_id: attempt.job_id?,
+            then: AfterStop::Stalled,
             why,
         })
     };

@@ -144,7 +144,7 @@ fn ask(tracked: &JobState, attempt: &SubmissionRecord, since: Time, then: AfterS
         None => "the earlier request to end it may have been lost".to_owned(),
     };
     Some(if attempt.started.is_some() {
-        Action::Stop { of, job_id, why }
+        Action::Stop { of, job_id, then, why }
     } else {
         Action::Cancel { of, job_id, why }
     })

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use crate::step::is_idle;
 use crate::{
-    Action, Amendment, Answer, Event, Inquiry, NewShares, Observation, PlannedSubmission, Planner, Rules,
-    Run, State, Step, SubmissionKey, apply, notice, step,
+    Action, AfterStop, Amendment, Answer, Event, Inquiry, NewShares, Observation, PlannedSubmission, Planner,
+    Rules, Run, State, Step, SubmissionKey, apply, notice, step,
 };
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::JobStartEstimates;
@@ -29,8 +29,8 @@ pub trait World {
     /// Sends one submission of a prepared run, once, and returns the answer.
     fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer;
 
-    /// Asks a submission to save and end.
-    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
+    /// Asks a submission to save and end; `then` says what follows.
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId, then: AfterStop) -> Answer;
 
     /// Ends a submission.
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
@@ -252,8 +252,8 @@ fn act<W: World + ?Sized, E>(
             }
             Ok(())
         }
-        Action::Stop { of, job_id, .. } => {
-            hear(Event::Answer { of: of.clone(), answer: world.stop(of, *job_id) })
+        Action::Stop { of, job_id, then, .. } => {
+            hear(Event::Answer { of: of.clone(), answer: world.stop(of, *job_id, *then) })
         }
         Action::Cancel { of, job_id, .. } => {
             hear(Event::Answer { of: of.clone(), answer: world.cancel(of, *job_id) })

@@ -11,7 +11,7 @@ use hsched_engine::pool::Demand;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
-    Answer, End, Observation, PlannedSubmission, QueueState, Run, Sighting, State, SubmissionKey,
+    AfterStop, Answer, End, Observation, PlannedSubmission, QueueState, Run, Sighting, State, SubmissionKey,
     SubmissionRecord, World,
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
@@ -91,7 +91,7 @@ impl World for EndedRun<'_> {
     }
 
     /// The processes ended with the `hsched run`; members of a pool are notified.
-    fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+    fn stop(&mut self, of: &SubmissionKey, _: JobId, _: AfterStop) -> Answer {
         self.demand(of, Demand::Stop, Answer::Stopped)
     }
 

@@ -29,6 +29,6 @@ pub use self::member_work::{Instructions, MemberWork};
 pub use self::mps::MpsDaemon;
 pub use self::other_members::{BEFORE_END, MAY_IDLE, NOTICE_BEFORE, OtherMembers, member_nodes};
 pub use self::pool_world::{Lead, PoolWorld};
-pub use self::slots::DeviceCount;
+pub use self::slots::{DeviceCount, TooFewDevices};
 pub use self::wake::{Wake, Waker};
 pub use self::world::{LocalSite, LocalWorld};

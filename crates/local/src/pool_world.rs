@@ -10,7 +10,8 @@ use hsched_engine::live::LiveError;
 use hsched_engine::pool::{Demand, MemberId, Worker};
 use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{
-    Answer, NewShares, Observation, PlannedSubmission, Run, State, SubmissionKey, World, named_ranks,
+    AfterStop, Answer, NewShares, Observation, PlannedSubmission, Run, State, SubmissionKey, World,
+    named_ranks,
 };
 use hsched_model::{GpuType, JobId, Seconds};
 
@@ -145,8 +146,8 @@ impl World for PoolWorld<'_> {
         }
     }
 
-    fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
-        let answer = self.here.stop(of);
+    fn stop(&mut self, of: &SubmissionKey, _: JobId, then: AfterStop) -> Answer {
+        let answer = self.here.stop(of, then);
         self.demand(of, Demand::Stop, answer)
     }
 

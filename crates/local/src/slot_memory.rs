@@ -1,9 +1,11 @@
 //! The memory limits of runs that share a GPU, and messages about runs that report more.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::devices::{Device, DeviceIndex, Devices};
 use hsched_engine::SubmissionKey;
+use hsched_engine::store::MemoryReport;
 use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
 use hsched_model::{Bytes, Node, PlacedRank};
@@ -21,6 +23,7 @@ struct MemoryShare {
     slot: Option<Bytes>,
     /// The job key `max_memory`.
     said: Option<Bytes>,
+    reported: MemoryReport,
     excess: Option<String>,
 }
 
@@ -31,17 +34,20 @@ impl SlotMemory {
         let is_shared = lease.beside.is_empty();
         let slot = lease.devices.iter().filter_map(|place| devices.slot_memory(place)).min();
         let slot = slot.filter(|_| is_shared);
-        self.shares.insert(of.clone(), MemoryShare { slot, said: max_memory, excess: None });
+        self.shares.insert(
+            of.clone(),
+            MemoryShare { slot, said: max_memory, reported: MemoryReport::default(), excess: None },
+        );
     }
 
-    /// Returns messages about the submissions that have reported more than their limit. `reported` returns
-    /// the maximum that a submission has reported. The message of a submission never changes.
+    /// Returns messages about the submissions that have reported more than their limit. `folder` returns the
+    /// folder with the reports of a submission. The message of a submission never changes.
     pub(super) fn excesses(
         &mut self,
-        reported: impl Fn(&SubmissionKey) -> Option<Bytes>,
+        folder: impl Fn(&SubmissionKey) -> PathBuf,
     ) -> Vec<(SubmissionKey, String)> {
         for (of, share) in self.shares.iter_mut().filter(|(_, share)| share.excess.is_none()) {
-            share.excess = reported(of).and_then(|most| share.exceeded_by(most));
+            share.excess = share.reported.read(&folder(of)).and_then(|most| share.exceeded_by(most));
         }
         let said = |(of, share): (&SubmissionKey, &MemoryShare)| Some((of.clone(), share.excess.clone()?));
         self.shares.iter().filter_map(said).collect()
@@ -110,6 +116,7 @@ mod tests {
         SubmissionKey::new(JobName::new(job).expect("a name"), "r1")
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the run itself writes its report")]
     /// Returns the messages for a run on one of these devices that reports these amounts of GiB one after the
     /// other.
     fn said(devices: &str, alone: bool, max_memory: Option<u64>, reports: &[u64]) -> Vec<String> {
@@ -128,7 +135,13 @@ mod tests {
         devices.take(&key("a"), lease);
         let mut memory = SlotMemory::default();
         memory.begin(&key("a"), max_memory.map(|most| Bytes(most * GIB)), &devices);
-        let look = |most: &u64| memory.excesses(|_| Some(Bytes(most * GIB)));
+        let (folder, mut text) = (tempfile::tempdir().expect("a folder"), String::new());
+        let look = |most: &u64| {
+            let line = format!("{{\"epoch\": 1, \"max_memory\": {}}}\n", most * GIB);
+            text.push_str(&line);
+            std::fs::write(folder.path().join("rank-0.jsonl"), &text).expect("writes");
+            memory.excesses(|_| folder.path().to_owned())
+        };
         reports.iter().flat_map(look).map(|(_, text)| text).collect()
     }
 

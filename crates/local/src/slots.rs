@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
 use crate::devices::{Device, DeviceIndex, Devices, DevicesError, Lease};
 use crate::probe::Facts;
 use hsched_engine::{End, SubmissionKey};
@@ -61,6 +63,14 @@ impl DeviceCount {
     }
 }
 
+/// A list of devices that are not all present; both lists are as the option `--devices` accepts them.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{} asks for GPUs that are not here; there are {}", wanted.join(","), present.join(","))]
+pub struct TooFewDevices {
+    wanted: Vec<String>,
+    pub present: Vec<String>,
+}
+
 impl fmt::Display for DeviceCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.gpu_type, self.count)?;
@@ -75,8 +85,11 @@ impl Devices {
         Self::imagined(&devices, facts).sliced(|gpu_type| slots_of(counts, |known| known == gpu_type))
     }
 
-    /// Returns the first devices that match these counts, with their slots; `None` if there are too few.
-    pub fn chosen(&self, counts: &[DeviceCount]) -> Option<Self> {
+    /// Returns the first devices that match these counts, with their slots.
+    ///
+    /// # Errors
+    /// If there are too few.
+    pub fn chosen(&self, counts: &[DeviceCount]) -> Result<Self, TooFewDevices> {
         let mut left: Vec<u32> = counts.iter().map(|count| count.count).collect();
         let mut take = |device: &&Device| {
             let is_such = |count: &DeviceCount| is_like(&count.gpu_type, &device.gpu_type);
@@ -90,10 +103,21 @@ impl Devices {
                 nodes.push((node.clone(), devices));
             }
         }
-        let is_enough = left.iter().all(|&left| left == 0);
-        let sliced =
-            || Self::new(nodes).sliced(|gpu_type| slots_of(counts, |known| is_like(known, gpu_type)));
-        is_enough.then(sliced)
+        if left.iter().any(|&left| left > 0) {
+            let wanted = counts.iter().map(|count| format!("{}:{}", count.gpu_type, count.count)).collect();
+            return Err(TooFewDevices { wanted, present: self.counts() });
+        }
+        Ok(Self::new(nodes).sliced(|gpu_type| slots_of(counts, |known| is_like(known, gpu_type))))
+    }
+
+    /// Returns the devices as the option `--devices` accepts them.
+    fn counts(&self) -> Vec<String> {
+        let types = self.gpu_types().into_iter();
+        let count = |gpu_type: &GpuType| {
+            let devices = self.nodes.iter().flat_map(|(_, devices)| devices);
+            devices.filter(|device| device.gpu_type == *gpu_type).count()
+        };
+        types.map(|gpu_type| format!("{gpu_type}:{}", count(&gpu_type))).collect()
     }
 
     /// Returns the devices, each divided into slots.
@@ -295,7 +319,7 @@ mod tests {
     fn gpus_of_this_machine_are_chosen_by_their_short_names() {
         let machine = Devices::found(&Facts { gpus: vec![h100("GPU-8c"), h100("GPU-a4")], ..facts() });
         let chosen = |text: &str| {
-            let chosen = machine.chosen(&DeviceCount::parse(text).expect("a list"))?;
+            let chosen = machine.chosen(&DeviceCount::parse(text).expect("a list")).ok()?;
             Some(chosen.nodes()[0].1.iter().map(|device| device.name.clone()).collect::<Vec<_>>())
         };
         let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
@@ -369,9 +393,12 @@ mod tests {
         let found = Devices::imagined(&Devices::parse("nvidia_a100:2,tesla_t4:1").expect("a list"), &facts());
         let chosen =
             |text: &str| found.chosen(&DeviceCount::parse(text).expect("a list")).map(|some| some.count());
-        assert_eq!(
-            (chosen("a100:2x3"), chosen("a100:1x2,t4:1"), chosen("a100:3x2")),
-            (Some(6), Some(3), None)
-        );
+        assert_eq!((chosen("a100:2x3"), chosen("a100:1x2,t4:1")), (Ok(6), Ok(3)));
+        for absent in ["a100:3", "foo:1", "a100:1,cpu:1"] {
+            let refused = chosen(absent).expect_err(absent).to_string();
+            let expected =
+                format!("{absent} asks for GPUs that are not here; there are nvidia_a100:2,tesla_t4:1");
+            assert_eq!(refused, expected);
+        }
     }
 }

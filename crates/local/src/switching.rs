@@ -14,7 +14,7 @@ use crate::world::LocalWorld;
 use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{End, SubmissionKey};
+use hsched_engine::{AfterStop, End, SubmissionKey};
 use hsched_model::{JobId, NodeName, Seconds, Time};
 
 /// Maximum wait for the end of an epoch, in seconds: a training that takes longer is asked to save and end
@@ -22,8 +22,8 @@ use hsched_model::{JobId, NodeName, Seconds, Time};
 const TO_PARK: Seconds = Seconds(20.0);
 
 impl LocalWorld<'_> {
-    /// Asks a submission to park at the end of its epoch, or else to save and end.
-    pub(super) fn park_or_stop(&mut self, of: &SubmissionKey) {
+    /// Asks a submission to park at the end of its epoch if it continues later, or else to save and end.
+    pub(super) fn park_or_stop(&mut self, of: &SubmissionKey, then: AfterStop) {
         let (now, left) = (self.now(), self.epoch_left(of));
         // An ended submission is detected at the next observation.
         let Some(running) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else {
@@ -40,6 +40,7 @@ impl LocalWorld<'_> {
                 return;
             }
             SubmissionStep::Held { .. } => None,
+            _ if then != AfterStop::GoOn => None,
             _ if !guarded.gate.can_park() => Some("its program does not support parking".to_owned()),
             _ if left.is_some_and(|left| left > TO_PARK) => {
                 Some(format!("its epoch needs more than {} s", TO_PARK.0))

@@ -21,7 +21,7 @@ use hsched_engine::pool::MemberId;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, End, NewShares, Observation, QueueState, Rules, Run, Sighting, State, SubmissionKey,
+    AfterStop, Answer, End, NewShares, Observation, QueueState, Rules, Run, Sighting, State, SubmissionKey,
     SubmissionRecord,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
@@ -130,12 +130,17 @@ impl<'a> LocalWorld<'a> {
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }
-        if matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
+        let word = || {
             let folder = report_folder(&self.site.site.state, &of.run, &of.name());
-            let word = reports::word(&folder, None).ok().flatten();
+            reports::word(&folder, None).ok().flatten().and_then(word_end)
+        };
+        if end == End::Interrupted && self.is_closing && matches!(word(), Some(End::Cut | End::Unhandled)) {
+            end = End::InterruptedUnsaved;
+        }
+        if matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
             // Without the rank's last state, it is unknown what the processes saved.
             let unknown = if end == End::Saved { End::Cut } else { end };
-            end = word.and_then(word_end).unwrap_or(unknown);
+            end = word().unwrap_or(unknown);
         }
         if end == End::NodeFailed {
             (self.lost, self.asked) = (Some(now), None);
@@ -306,8 +311,8 @@ impl LocalWorld<'_> {
             reported(&self.site.site.state, state, &mut self.samples, at);
         self.slot_memory.keep(|of| self.running.contains_key(of));
         let root = &self.site.site.state;
-        let most = |of: &SubmissionKey| reports::max_memory(&report_folder(root, &of.run, &of.name()));
-        for (of, excess) in self.slot_memory.excesses(most) {
+        let folder = |of: &SubmissionKey| report_folder(root, &of.run, &of.name());
+        for (of, excess) in self.slot_memory.excesses(folder) {
             match odd.iter_mut().find(|(other, _)| *other == of) {
                 Some((_, what)) => *what = format!("{what}; {excess}"),
                 None => odd.push((of, excess)),
@@ -332,9 +337,9 @@ impl LocalWorld<'_> {
         Ok(())
     }
 
-    /// Asks a submission to park at the end of its epoch, or else to save and end.
-    pub(super) fn stop(&mut self, of: &SubmissionKey) -> Answer {
-        self.park_or_stop(of);
+    /// Asks a submission to park at the end of its epoch if it continues later, or else to save and end.
+    pub(super) fn stop(&mut self, of: &SubmissionKey, then: AfterStop) -> Answer {
+        self.park_or_stop(of, then);
         Answer::Stopped
     }
 

@@ -94,6 +94,7 @@ error_ids! {
     // Planning and the queue.
     Unplaced = "unplaced",
     NoGpu = "no-gpu",
+    DevicesAbsent = "devices-absent",
     UnknownPartition = "unknown-partition",
     UnknownAccount = "unknown-account",
     NoRequest = "no-request",

@@ -14,7 +14,7 @@ impl Snapshot {
     }
 
     /// Returns the account of a request that sets none.
-    pub(super) fn own_account(&self) -> Option<&str> {
+    pub fn own_account(&self) -> Option<&str> {
         let only = if self.accounts.len() == 1 { self.accounts.first() } else { None };
         self.accounts.iter().find(|account| account.default).or(only).map(|account| account.name.as_str())
     }

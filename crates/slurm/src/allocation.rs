@@ -29,9 +29,14 @@ pub fn command(id: JobId) -> CommandLine {
 }
 
 /// Returns the allocation of a job. Nodes that appear twice count once.
-pub fn parse(text: &str) -> Allocation {
+pub fn parse(text: &str, id: JobId) -> Allocation {
     let mut allocation = Allocation::default();
-    for words in text.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>()) {
+    let mut is_other = false;
+    let is_of_job = |line: &&str| {
+        is_other = is_other_task(line, id).unwrap_or(is_other);
+        !is_other
+    };
+    for words in text.lines().filter(is_of_job).map(|line| line.split_whitespace().collect::<Vec<&str>>()) {
         let value = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         if let Some(end) =
             value("EndTime").filter(|_| words.iter().any(|word| word.starts_with("StartTime=")))
@@ -52,6 +57,15 @@ pub fn parse(text: &str) -> Allocation {
         }
     }
     allocation
+}
+
+/// Returns whether a line begins the record of another task of the same job array: one task has the id of the
+/// whole array, and Slurm then prints all tasks. `None` for all other lines.
+fn is_other_task(line: &str, id: JobId) -> Option<bool> {
+    let record = line.strip_prefix("JobId=")?.split(" JobName=").next().unwrap_or_default();
+    let mut words = record.split_whitespace();
+    let is_other = words.next().is_some_and(|first| first != id.to_string());
+    Some(is_other && words.any(|word| word.starts_with("ArrayJobId=")))
 }
 
 fn mebibytes(count: u64) -> Bytes {
@@ -120,7 +134,7 @@ JobId=1 JobName=j.sh
 
     #[test]
     fn nodes_have_their_devices_in_order_and_the_job_its_end() {
-        let allocation = parse(JOB);
+        let allocation = parse(JOB, JobId(1));
         let nodes: Vec<_> =
             allocation.nodes.iter().map(|node| (node.name.as_str(), node.cpus, types(node))).collect();
         assert_eq!(nodes, [("n1", Some(4), "v100 v100 t4".into()), ("n2", Some(4), "v100 v100 t4".into())]);
@@ -132,7 +146,7 @@ JobId=1 JobName=j.sh
     fn devices_are_in_the_order_of_their_numbers_whatever_is_printed_first() {
         let check = |gres: &str, expected: &str| {
             let line = format!("   Nodes=a CPU_IDs=0-1,4 Mem=1 GRES={gres}");
-            let allocation = parse(&line);
+            let allocation = parse(&line, JobId(1));
             assert_eq!(
                 (types(&allocation.nodes[0]), allocation.nodes[0].cpus),
                 (expected.into(), Some(3)),
@@ -147,8 +161,26 @@ JobId=1 JobName=j.sh
 
     #[test]
     fn nothing_is_read_from_something_else() {
-        assert_eq!(parse("slurm_load_jobs error: Invalid job id specified\n"), Allocation::default());
+        let refused = "slurm_load_jobs error: Invalid job id specified\n";
+        assert_eq!(parse(refused, JobId(1)), Allocation::default());
         let endless = JOB.replace("EndTime=2026-11-22T14:31:05", "EndTime=Unknown");
-        assert_eq!(parse(&endless).end, None);
+        assert_eq!(parse(&endless, JobId(1)).end, None);
+    }
+
+    #[test]
+    fn of_the_tasks_of_an_array_only_the_job_itself_counts() {
+        let task = |id: u32, task: u32| {
+            JOB.replace(
+                "JobId=1 ",
+                &format!("JobId={id} ArrayJobId=1 ArrayTaskId={task} ArrayTaskThrottle=3 "),
+            )
+        };
+        let later = task(2, 1).replace("14:31:05", "15:31:05");
+        for text in [format!("{later}{}", task(1, 6)), format!("{}{later}", task(1, 6))] {
+            assert_eq!(parse(&text, JobId(1)), parse(JOB, JobId(1)));
+        }
+        // The components of a heterogeneous job are one allocation.
+        let component = JOB.replace("JobId=1 ", "JobId=3 HetJobId=1 HetJobOffset=1 ");
+        assert_eq!(parse(&component, JobId(1)), parse(JOB, JobId(1)));
     }
 }

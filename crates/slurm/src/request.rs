@@ -45,10 +45,21 @@ const LATER: [&str; 5] = [
     "resource temporarily unavailable",
 ];
 
+/// Messages that may not come for a smaller job array, in lower case.
+const TOO_LARGE: [&str; 3] = ["job submit limit", "maxsubmit", "job array specification"];
+
 /// Prefixes of the messages of Slurm's programs.
 const INTRODUCTIONS: [&str; 3] = ["error: ", "Batch job submission failed: ", "allocation failure: "];
 
 impl RequestError {
+    /// Returns whether Slurm may accept a job array with fewer tasks.
+    pub fn is_about_size(&self) -> bool {
+        match self {
+            Self::Refused { message } | Self::Deferred { message } => has_any(message, &TOO_LARGE),
+            Self::Unreachable { .. } | Self::Unclear { .. } => false,
+        }
+    }
+
     /// Classifies a failure of `program`.
     pub(super) fn of(program: &str, error: CommandError) -> Self {
         match error {

@@ -42,12 +42,13 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
 }
 
 /// Returns whether no process of a job remains from the start after `restarts` requeues: the job has ended,
-/// is pending, or has started again.
-pub fn is_over(text: &str, restarts: u32) -> bool {
-    let Some(job) = texts(text).iter().find_map(|text| Some((record(text)?, text.clone()))) else {
+/// is pending, or has started again. If the id is also that of a job array, Slurm prints all tasks that it knows.
+pub fn is_over(text: &str, id: JobId, restarts: u32) -> bool {
+    let mut jobs = texts(text).into_iter().filter_map(|text| Some((record(&text)?, text))).peekable();
+    if jobs.peek().is_none() {
         return false;
-    };
-    let (record, text) = job;
+    }
+    let Some((record, text)) = jobs.find(|(record, _)| record.id == id) else { return true };
     let again = field(&text, "Restarts").and_then(number).is_some_and(|count| count > restarts);
     record.state.is_final() || record.state.is_pending() || again && record.state == SlurmState::Running
 }
@@ -151,6 +152,27 @@ mod tests {
         let (jobs, notes) = parse(text).expect("readable");
         assert_eq!((jobs.len(), notes.len()), (1, 0), "{text}");
         jobs.into_iter().next().expect("one")
+    }
+
+    #[test]
+    fn a_task_of_an_array_is_over_whatever_the_other_tasks_do() {
+        let task = |id: u32, state: &str, restarts: u32| {
+            let ids = format!("JobId={id} ArrayJobId=1 ArrayTaskId={id} JobName=");
+            let facts = format!("JobState={state} Reason=None Restarts={restarts} ");
+            FAILED
+                .replace("JobId=2 JobName=", &ids)
+                .replace("JobState=FAILED Reason=NonZeroExitCode ", &facts)
+        };
+        let check = |tasks: &[String], expected: bool| {
+            assert_eq!(is_over(&tasks.join("\n"), JobId(1), 0), expected, "{tasks:?}");
+        };
+        check(&[task(1, "RUNNING", 0), task(3, "PENDING", 0)], false);
+        check(&[task(3, "PENDING", 0), task(1, "RUNNING", 0)], false);
+        check(&[task(3, "RUNNING", 0), task(1, "COMPLETED", 0)], true);
+        check(&[task(3, "RUNNING", 0), task(1, "RUNNING", 1)], true);
+        // Slurm has dropped it.
+        check(&[task(3, "RUNNING", 0)], true);
+        check(&["nothing".to_owned()], false);
     }
 
     #[test]

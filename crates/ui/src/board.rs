@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use terminal_size::terminal_size;
 
-use crate::status::JobSummary;
+use crate::status::{JobSummary, epochs};
 use crate::terminal::harmless;
 use crate::text::{cut, shortened};
 use crate::{Align, Table, Terminal};
@@ -140,12 +140,16 @@ fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
             .observed()
             .filter(|epoch| epoch.0 > 0.0)
             .map(|epoch| to_f64(tracked.job.samples_per_epoch) / epoch.0);
-        let bar = if length > 0 { format!("{} ", bar(done, all, length)) } else { String::new() };
+        let bar = if length > 0 && !tracked.job.is_command() {
+            format!("{} ", bar(done, all, length))
+        } else {
+            String::new()
+        };
         table.row([
             shortened(tracked.job.name.as_str(), name),
             tracked.phase.word().to_owned(),
             summary.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
-            format!("{bar}{done}/{all}"),
+            format!("{bar}{}", epochs(tracked)),
             speed.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.0}")),
             summary.ends(now).unwrap_or_else(|| "-".to_owned()),
         ]);

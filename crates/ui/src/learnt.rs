@@ -65,11 +65,11 @@ impl LearntSpeeds {
             String::new()
         };
         let than = match before {
-            Some(before) => format!("before: {}", per_second(before)),
-            None if given.is_none() => "unknown before".to_owned(),
-            None => format!("job file: {}", of_file.map_or("nothing".to_owned(), per_second)),
+            Some(before) => format!(" (before: {})", per_second(before)),
+            None if given.is_none() => String::new(),
+            None => format!(" (job file: {})", of_file.map_or("nothing".to_owned(), per_second)),
         };
-        Some(format!("{} {}{at} ({than})", key.place(), per_second(rate)))
+        Some(format!("{} {}{at}{than}", key.place(), per_second(rate)))
     }
 }
 

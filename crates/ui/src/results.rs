@@ -28,48 +28,72 @@ pub struct RowMetric {
     pub last: f64,
 }
 
+const PARAMETERS: &str = "PARAMETERS";
+const METRIC: &str = "METRIC";
+const GPU_HOURS: &str = "GPU HOURS";
+
 /// The columns of the CSV besides parameters; a parameter with one of these names gets a prefix.
 const RESULT_COLUMNS: [&str; 11] =
     ["name", "sweep", "metric", "best", "best_epoch", "last", "epoch", "epochs", "gpu_hours", "state", "why"];
 
-/// Returns the rows as a table.
+/// Returns the rows as a table. On a narrow terminal, it lacks the GPU hours and then a metric that all runs
+/// share, so that the names of runs stay whole.
 pub fn results_table(rows: &[ResultRow], terminal: Terminal) -> String {
-    let parameters = parameters(rows);
+    let metrics: BTreeSet<&str> =
+        rows.iter().filter_map(|row| row.metric.as_ref()).map(|metric| metric.name.as_str()).collect();
+    let forms: &[&[&str]] = match metrics.len() {
+        0 | 1 => &[&[], &[GPU_HOURS], &[GPU_HOURS, METRIC]],
+        _ => &[&[], &[GPU_HOURS]],
+    };
+    let tables: Vec<Table> = forms.iter().map(|hidden| table(rows, hidden)).collect();
+    let fitting = tables.iter().position(|table| !terminal.cuts() || table.fits(terminal));
+    let form = fitting.unwrap_or(forms.len() - 1);
+    let (hidden, shown) = (forms[form], tables[form].show(terminal));
+    match metrics.first().filter(|_| hidden.contains(&METRIC)) {
+        Some(metric) => format!("{shown}BEST and LAST: {}\n", harmless(metric)),
+        None => shown,
+    }
+}
+
+/// Returns the table without the columns of these headings.
+fn table(rows: &[ResultRow], hidden: &[&str]) -> Table {
     // A single column for all parameters: headings are fixed, and sweeps have different keys.
-    let mut columns = vec![("RUN", Align::Left)];
-    columns.extend((!parameters.is_empty()).then_some(("PARAMETERS", Align::Left)));
-    columns.extend([
-        ("METRIC", Align::Left),
+    let columns = [
+        ("RUN", Align::Left),
+        (PARAMETERS, Align::Left),
+        (METRIC, Align::Left),
         ("BEST", Align::Right),
         ("AT", Align::Right),
         ("LAST", Align::Right),
         ("EPOCHS", Align::Right),
-        ("GPU HOURS", Align::Right),
+        (GPU_HOURS, Align::Right),
         ("STATE", Align::Left),
-    ]);
-    let mut table = Table::new(&columns);
+    ];
+    let has_parameters = !parameters(rows).is_empty();
+    let is_shown = |heading: &str| !hidden.contains(&heading) && (heading != PARAMETERS || has_parameters);
+    let shown: Vec<(&str, Align)> = columns.into_iter().filter(|(heading, _)| is_shown(heading)).collect();
+    let mut table = Table::new(&shown);
     for ResultRow { run, metric } in rows {
-        let mut cells = vec![run.name.to_string()];
-        if !parameters.is_empty() {
-            let words = run.parameters.iter().map(|(key, value)| format!("{key}={}", plain(value)));
-            cells.push(harmless(&words.collect::<Vec<_>>().join(" ")));
-        }
+        let words = run.parameters.iter().map(|(key, value)| format!("{key}={}", plain(value)));
         let of = |text: fn(&RowMetric) -> String| metric.as_ref().map_or_else(|| "-".to_owned(), text);
-        cells.extend([
+        let cells = [
+            run.name.to_string(),
+            harmless(&words.collect::<Vec<_>>().join(" ")),
             of(|metric| harmless(&metric.name)),
             of(|metric| number(metric.best)),
             of(|metric| metric.best_epoch.to_string()),
             of(|metric| number(metric.last)),
-            format!("{}/{}", run.epochs_done, run.epochs),
+            if run.is_command { "-".to_owned() } else { format!("{}/{}", run.epochs_done, run.epochs) },
             format!("{:.2}", run.gpu_hours()),
             run.state.clone(),
-        ]);
-        table.row(cells);
+        ];
+        let cells = columns.iter().zip(cells).filter(|((heading, _), _)| is_shown(heading));
+        table.row(cells.map(|(_, cell)| cell));
         if let Some(why) = &run.why {
             table.note(harmless(why));
         }
     }
-    table.show(terminal)
+    table
 }
 
 /// Returns the rows as CSV: one column per parameter, empty cells for unknown values.

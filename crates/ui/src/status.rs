@@ -41,6 +41,14 @@ pub fn unfolded_status_table(state: &State, metrics: &Metrics, now: Time, termin
     table(state, &state.jobs.iter().map(StatusRow::Job).collect::<Vec<_>>(), metrics, now, terminal)
 }
 
+/// Returns the finished epochs and all epochs of a job; a command has none.
+pub(super) fn epochs(tracked: &JobState) -> String {
+    if tracked.job.is_command() {
+        return "-".to_owned();
+    }
+    format!("{}/{}", tracked.epochs_done, tracked.job.epochs)
+}
+
 fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, terminal: Terminal) -> String {
     let mut columns = vec![
         ("JOB", Align::Left),
@@ -78,7 +86,7 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
                 .race_gpus()
                 .or_else(|| Some(summary.attempt?.gpus.to_string()))
                 .unwrap_or_else(|| "-".to_owned()),
-            format!("{}/{}", tracked.epochs_done, tracked.job.epochs),
+            epochs(tracked),
             summary.epoch_time().unwrap_or_else(|| "-".to_owned()),
             summary.ends(now).unwrap_or_else(|| "-".to_owned()),
             metric,

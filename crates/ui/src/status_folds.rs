@@ -64,7 +64,11 @@ impl SweepFold<'_> {
             format!("{} ({} jobs)", self.name, self.jobs.len()),
             self.states(),
             self.gpus().unwrap_or_else(none),
-            format!("{}/{}", sum(|tracked| tracked.epochs_done), sum(|tracked| tracked.job.epochs)),
+            if self.jobs.iter().all(|tracked| tracked.job.is_command()) {
+                none()
+            } else {
+                format!("{}/{}", sum(|tracked| tracked.epochs_done), sum(|tracked| tracked.job.epochs))
+            },
             none(),
             self.end(now).unwrap_or_else(none),
             self.best(metrics).unwrap_or_else(none),

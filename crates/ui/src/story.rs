@@ -6,6 +6,7 @@ use crate::duration;
 use crate::learnt::LearntSpeeds;
 use crate::story_switch::add_switch;
 use crate::story_words::{prediction, tell};
+use hsched_engine::pool::MemberId;
 use hsched_engine::{
     Action, AfterStop, BackendKind, Event, Gpus, News, PlannedSubmission, Run, Stage, State, Submission,
     SubmissionKey, Trials, Update,
@@ -262,8 +263,8 @@ impl Story {
             }
             Action::GiveUp { job, why } => vec![line(job, StoryTopic::GivenUp, format!("failed: {why}"))],
             Action::Learn { job, samples, lessons } => {
-                // The run time of a command may depend on its values.
-                let tracked = state.find(job).filter(|tracked| !tracked.job.is_command());
+                // Without samples, it is only the length of an epoch, which each run may have its own.
+                let tracked = state.find(job).filter(|tracked| !tracked.job.is_plain);
                 let said = tracked.and_then(|tracked| {
                     let given = (!tracked.assumed).then(|| tracked.job.with_speeds_of_replicas());
                     self.speeds.tell(given.as_ref().map(|job| &job.throughput), samples, lessons)
@@ -374,12 +375,14 @@ fn planned(run: &Run, intent: &PlannedSubmission, state: &State, backend: Backen
 /// Returns one line for each group of nodes that were lost in the same way and for the same reason, and one
 /// line for all nodes that are back.
 fn nodes(events: &[Event]) -> Vec<StoryLine> {
-    let mut away: BTreeMap<(Availability, Option<&str>), Vec<&NodeName>> = BTreeMap::new();
+    // The node of another Slurm job of a pool is not down when that job leaves.
+    let is_of_pool = |name: &NodeName| MemberId::plain(name) != *name;
+    let mut away: BTreeMap<(bool, Availability, Option<&str>), Vec<&NodeName>> = BTreeMap::new();
     let mut back = Vec::new();
     for event in events {
         match event {
             Event::NodeDown { node, state, reason } => {
-                away.entry((*state, reason.as_deref())).or_default().push(node);
+                away.entry((is_of_pool(node), *state, reason.as_deref())).or_default().push(node);
             }
             Event::NodeBack { node } => back.push(node),
             _ => {}
@@ -392,10 +395,11 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
     let about = |topic, text| StoryLine { at: None, job: None, topic, text };
     let mut lines: Vec<StoryLine> = away
         .iter()
-        .map(|((state, reason), names)| {
+        .map(|((is_of_pool, state, reason), names)| {
             let because = reason.map_or(String::new(), |reason| format!(" ({reason})"));
             let jobs = if *state == Availability::Drained { "; jobs running there continue" } else { "" };
-            about(StoryTopic::NodeDown, format!("{}{because}{jobs}", named(names, state.word())))
+            let what = if *is_of_pool { "no longer used" } else { state.word() };
+            about(StoryTopic::NodeDown, format!("{}{because}{jobs}", named(names, what)))
         })
         .collect();
     if !back.is_empty() {

@@ -9,6 +9,9 @@ use hsched_engine::{
 };
 use hsched_model::{GpuType, Job, JobId, NodeName, Seconds, hostlist};
 
+/// Run time below which a failed submission failed at once.
+const AT_ONCE: Seconds = Seconds(10.0);
+
 /// Returns the line for an event, if the event is relevant.
 pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
     if let Some(script) = script_of(event, state) {
@@ -248,9 +251,10 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
                 }
                 0 if *end == End::Saved => "resumes from its checkpoint".to_owned(),
                 0 => "starts over".to_owned(),
+                _ if tracked.repeats_epochs() => JobState::REPEATS.to_owned(),
                 _ => format!("resumes after epoch {done} of {all}"),
             };
-            format!("{said}{left}; {then}{}{}", pause(tracked), given_up(tracked))
+            format!("{said}{left}; {then}{}{}{}", pause(tracked), given_up(tracked), repeated(tracked))
         }
     }
 }
@@ -264,6 +268,21 @@ fn pause(tracked: &JobState) -> String {
             format!(", in {wait} at the earliest")
         }
         _ => String::new(),
+    }
+}
+
+/// Returns how to end a job that fails in the same way each time, for the end of a sentence.
+fn repeated(tracked: &JobState) -> &'static str {
+    let at_once = |past: &&PastAttempt| {
+        let ran = past.attempt.started.map(|started| past.ended.since(started));
+        past.epochs == 0 && ran.is_some_and(|ran| ran < AT_ONCE)
+    };
+    let mut last = tracked.past_since_added().rev().take(2).filter(at_once).map(|past| &past.end);
+    match (last.next(), last.next()) {
+        (Some(end @ End::Failed { .. }), Some(before)) if end == before => {
+            "; it failed in the same way before: hsched cancel ends it, and retries: 0 in its file prevents retries"
+        }
+        _ => "",
     }
 }
 

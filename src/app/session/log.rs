@@ -19,6 +19,7 @@ use hsched_ui::{Board, Story, StoryLine, StoryTopic, date, merged_story, slow_no
 pub(crate) struct Log<'a> {
     context: &'a Context,
     format: Format,
+    backend: BackendKind,
     story: RefCell<Story>,
     /// The submissions that have failed since the last lines.
     failed: RefCell<Vec<SubmissionKey>>,
@@ -50,6 +51,7 @@ impl<'a> Log<'a> {
         Self {
             context,
             format,
+            backend,
             story: RefCell::new(Story::of(backend)),
             failed: RefCell::default(),
             noted: RefCell::default(),
@@ -115,6 +117,10 @@ impl<'a> Log<'a> {
             }
         }
         let is_table = self.format == Format::Table;
+        if is_table && self.backend == BackendKind::Devices {
+            // Devices have no queue: the line of the submission has said that the job starts.
+            lines.retain(|line| line.topic != StoryTopic::Start);
+        }
         for line in if is_table { merged_story(&lines) } else { lines } {
             let at = line.at.unwrap_or(now);
             let date = date(at);

@@ -8,7 +8,9 @@ use hsched_engine::store::StateError;
 use hsched_local::{Device, Devices, OtherMembers};
 use hsched_model::{ErrorId, GpuType, JobId, Node, NodeName, Time, Usage};
 use hsched_slurm::allocation::{self, AllocatedNode};
-use hsched_slurm::{CommandError, CommandOutput, Runner as _, pool_jobs, sbatch, scancel, scontrol_job};
+use hsched_slurm::{
+    CommandError, CommandOutput, RequestError, Runner as _, pool_jobs, sbatch, scancel, scontrol_job,
+};
 use hsched_ui::{Exit, Failure};
 
 /// The devices of an allocation, and its end.
@@ -31,7 +33,7 @@ pub(crate) struct PoolAllocation {
 /// # Errors
 /// If Slurm does not answer.
 pub(crate) fn devices_of(context: &Context, job: JobId) -> Result<AllocatedDevices, Failure> {
-    let allocation = allocation::parse(&context.slurm.ask(&allocation::command(job))?);
+    let allocation = allocation::parse(&context.slurm.ask(&allocation::command(job))?, job);
     let devices = Devices::new(allocation.nodes.iter().filter_map(node).collect());
     Ok(AllocatedDevices { devices, end: allocation.end.map(Time) })
 }
@@ -54,14 +56,14 @@ fn node(allocated_node: &AllocatedNode) -> Option<(Node, Vec<Device>)> {
 /// # Errors
 /// If Slurm does not answer.
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
-    let nodes = allocation::parse(&context.slurm.ask(&allocation::command(job))?).nodes;
+    let nodes = allocation::parse(&context.slurm.ask(&allocation::command(job))?, job).nodes;
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
 }
 
 /// Returns when an allocation ends; `None` if Slurm does not answer at once.
 pub(crate) fn allocation_end(context: &Context, job: JobId) -> Option<Time> {
     let output = context.slurm.run(&allocation::command(job)).ok()?;
-    allocation::parse(&output.stdout).end.map(Time)
+    allocation::parse(&output.stdout, job).end.map(Time)
 }
 
 /// Returns whether the allocation of a pool member is over, so that no process remains; `None` if Slurm does
@@ -72,7 +74,7 @@ pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
 
 fn says_over(member: &MemberId, answer: Result<CommandOutput, CommandError>) -> Option<bool> {
     match answer {
-        Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.restarts())),
+        Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.job(), member.restarts())),
         Err(error) if scontrol_job::is_unknown(&error) => Some(true),
         Err(_) => None,
     }
@@ -129,14 +131,32 @@ pub(crate) fn cancel_pending(context: &Context, name: &str, job: JobId) -> bool 
     scancel::send(&context.slurm, &scancel::cancel_pending(name, job)).is_ok()
 }
 
+/// Why a script was not submitted.
+pub(crate) struct NotSubmitted {
+    pub failure: Failure,
+    /// Whether Slurm may have received the submission nevertheless.
+    pub is_unclear: bool,
+}
+
+impl NotSubmitted {
+    pub(super) fn of(error: &RequestError) -> Self {
+        let failure = Failure::from_error(Exit::Failed, error).id(ErrorId::SlurmRefused);
+        Self { failure, is_unclear: matches!(error, RequestError::Unclear { .. }) }
+    }
+}
+
+impl From<NotSubmitted> for Failure {
+    fn from(refused: NotSubmitted) -> Self {
+        refused.failure
+    }
+}
+
 /// Submits a script with sbatch options; returns the job id.
 ///
 /// # Errors
 /// If Slurm refuses it or does not answer.
-pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
+pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, NotSubmitted> {
     let command = sbatch::command(&script.display().to_string(), options);
     let submitted = sbatch::submit(&context.slurm, &command);
-    submitted
-        .map(|submitted| submitted.id)
-        .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmRefused))
+    submitted.map(|submitted| submitted.id).map_err(|error| NotSubmitted::of(&error))
 }

@@ -10,6 +10,7 @@ mod cluster;
 pub(crate) mod expected_starts;
 pub(crate) mod new_job;
 pub(crate) mod permissions;
+mod pool_arrays;
 pub(crate) mod queue_look;
 mod saved_cluster;
 pub(crate) mod sbatch_options;
@@ -25,9 +26,10 @@ pub(crate) mod why;
 mod world;
 
 pub(crate) use self::allocation::{
-    AllocatedDevices, PoolAllocation, allocated_nodes, allocation_end, cancel_pending, devices_of, is_over,
-    mark_dead, mark_dead_soon, pool_allocations, submit,
+    AllocatedDevices, NotSubmitted, PoolAllocation, allocated_nodes, allocation_end, cancel_pending,
+    devices_of, is_over, mark_dead, mark_dead_soon, pool_allocations, submit,
 };
 pub(crate) use self::cluster::{cluster, cluster_if_present, completed, printed_cluster};
+pub(crate) use self::pool_arrays::{pool_arrays, submit_array, throttle};
 pub(crate) use self::saved_cluster::SavedClusterArgs;
 pub(crate) use self::world::{NAME, QueueWorld, held, held_by, tagged_jobs, world};

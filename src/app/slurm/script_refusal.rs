@@ -141,6 +141,34 @@ fn unknown_partition(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -
     })
 }
 
+/// Returns notes on an account, a QOS and a reservation that Slurm does not show to the user: `sbatch` refuses
+/// them if they do not exist or the site enforces associations.
+pub(crate) fn doubts(reading: &ScriptReading, snapshot: &Snapshot) -> Vec<String> {
+    let Some(total) = reading.request.as_ref().map(|request| &request.total) else { return Vec::new() };
+    let accounts: Vec<&str> = snapshot.accounts.iter().map(|account| account.name.as_str()).collect();
+    let mut notes = Vec::new();
+    if let Some(name) =
+        total.account.as_deref().filter(|name| !accounts.is_empty() && !accounts.contains(name))
+    {
+        notes.push(format!("sbatch may refuse --account={name}: you have {}", accounts.join(", ")));
+    }
+    let account = total.account.as_deref().or_else(|| snapshot.own_account());
+    let known = snapshot.accounts.iter().find(|known| Some(known.name.as_str()) == account);
+    if let (Some(known), Some(qos)) = (known.filter(|known| !known.allowed_qos.is_empty()), &total.qos)
+        && !known.allowed_qos.contains(qos)
+    {
+        let allowed = known.allowed_qos.join(", ");
+        notes.push(format!("sbatch may refuse --qos={qos}: account {} has {allowed}", known.name));
+    }
+    let reservation = reading.options.iter().rev().find(|option| option.name == "reservation");
+    if let Some(name) = reservation.and_then(|option| option.value.as_deref())
+        && !name.split(',').any(|name| snapshot.reservations.iter().any(|known| known.name == name))
+    {
+        notes.push(format!("sbatch may refuse --reservation={name}: Slurm shows no such reservation"));
+    }
+    notes
+}
+
 /// Returns the GPU types of a cluster.
 fn types(snapshot: &Snapshot) -> Vec<&str> {
     let types = snapshot.nodes.iter().flat_map(|node| &node.gpus).map(|gpu| gpu.gpu_type.as_str());
@@ -205,6 +233,23 @@ mod tests {
         let refusal = by_sbatch(&read("--gres=GPU:2"), "a.sh").expect("refused");
         assert_eq!(refusal.why, "line 2: Invalid generic resource (gres) specification");
         assert_eq!(refusal.remedy.as_deref(), Some("if you mean GPUs, write --gres=gpu:2"));
+    }
+
+    #[test]
+    fn what_slurm_does_not_show_is_said() {
+        let mut site = snapshot("");
+        let account = serde_json::json!({"name": "bio", "default": true, "allowed_qos": ["normal", "high"]});
+        site.accounts = vec![serde_json::from_value(account).expect("an account")];
+        let check = |option: &str, expected: &[&str]| {
+            assert_eq!(doubts(&read(option), &site), expected, "{option}");
+        };
+        check("--account=BIO --qos=high", &[]);
+        check("-A chem", &["sbatch may refuse --account=chem: you have bio"]);
+        check("-q low", &["sbatch may refuse --qos=low: account bio has normal, high"]);
+        check(
+            "--reservation=mine",
+            &["sbatch may refuse --reservation=mine: Slurm shows no such reservation"],
+        );
     }
 
     #[test]

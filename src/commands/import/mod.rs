@@ -18,8 +18,9 @@ use hsched_ui::{Exit, Failure, create_output};
 ///
 /// Converts the #SBATCH options that have a job key, the lines that prepare the training (`setup`, `node_setup`,
 /// `env`), and the command as each rank runs it, without srun or torchrun. Lists on stderr, with line numbers, what
-/// it drops or changes. From the YAML files of other tools, it takes parameters, commands, metrics and GPUs. Values that the file does not contain are written as TODO, and `hsched plan` names
-/// them.
+/// it drops or changes. From the YAML files of other tools, it takes parameters, commands, metrics and GPUs. Values
+/// that the job needs and the file does not contain are written as TODO, and `hsched plan` names them. A job with at
+/// most one GPU needs only its command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The batch script or file; - reads standard input.
@@ -84,7 +85,9 @@ impl Subcommand for Args {
             context.note(&format!("{source}:{}: {}", remark.line, remark.text));
         }
         let left: Vec<&str> = imported.unknown().collect();
-        context.note(&format!("the file does not contain {}: replace each TODO", left.join(", ")));
+        if !left.is_empty() {
+            context.note(&format!("the file does not contain {}: replace each TODO", left.join(", ")));
+        }
         Ok(Exit::Done)
     }
 }

@@ -2,37 +2,40 @@
 
 mod gpus;
 mod room;
+mod submitting;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::planning::PlanningArgs;
 use crate::app::pool_size::{self, PoolRequest, PoolShape};
 use crate::app::session::Session;
+use crate::app::slurm::permissions;
 use crate::app::slurm::sbatch_options::refuse_options;
-use crate::app::slurm::{self, permissions};
+use crate::app::start_estimates::SearchArgs;
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input};
+use crate::app::{file_kind, input, pools};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
 use crate::commands::pack::room::PoolRoom;
 use crate::settings::Feature;
-use hsched_engine::pool::PoolPlan;
+use hsched_engine::pool::{ArrayPlan, PoolPlan};
 use hsched_engine::render::Together;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_engine::{BackendKind, Event, Rules, apply};
 use hsched_local::NOTICE_BEFORE;
 use hsched_model::formats;
-use hsched_model::{ErrorId, GpuType, Job, JobId, Seconds};
+use hsched_model::{ErrorId, GpuType, Job, Seconds};
 use hsched_ui::{Exit, Failure};
 
 /// The allocations that all jobs share.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Pool")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct PackArgs {
     /// Submit a few Slurm jobs in which `hsched run` runs all jobs, instead of one Slurm job for each.
     ///
@@ -42,11 +45,17 @@ pub(super) struct PackArgs {
     #[arg(long, group = "pool", requires_all = ["gpus", "time"])]
     pub pack: bool,
     /// The same as --pack --at-most 1.
-    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most"])]
+    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most", "array"])]
     pub together: bool,
     /// With --pack: the maximum number of Slurm jobs at a time. Fewer are used if the remaining runs need fewer.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "pack")]
     at_most: u32,
+    /// With --pack: submit the Slurm jobs as tasks of one job array, of which --at-most run at a time.
+    ///
+    /// The array has four times as many tasks, or as many as Slurm accepts. At the time limit of a task, the next one
+    /// continues, so compute nodes need not submit jobs until the tasks are used up. All tasks have the same request.
+    #[arg(long, requires = "pack")]
+    array: bool,
     /// With --pack: the GPUs of each node, such as v100:4, or v100:2,t4:2, or 4 for any type; cpu:4 for runs without GPUs.
     #[arg(long, value_name = "GPUS", value_parser = NodeGpus::parse, requires = "pool")]
     gpus: Option<NodeGpus>,
@@ -60,6 +69,9 @@ pub(super) struct PackArgs {
     #[arg(long, value_name = "TIME", value_parser = formats::parse_duration, requires = "pool")]
     time: Option<Seconds>,
 }
+
+/// Number of tasks of a job array for each that may run at a time.
+const TASKS_EACH: u32 = 4;
 
 /// Name of the script in the state directory, of the Slurm job, and of its output.
 pub(super) const NAME: &str = "hsched-run";
@@ -99,6 +111,8 @@ pub(super) struct PackRequest<'a> {
     pub sbatch: &'a [String],
     /// The flags for `hsched run` in the allocation.
     pub planning: &'a PlanningArgs,
+    /// The flags for the choice of queue requests.
+    pub search: SearchArgs,
     pub dry_run: bool,
     pub format: Format,
 }
@@ -111,7 +125,7 @@ impl PackArgs {
 
     /// Submits the jobs of a file.
     pub(super) fn submit(&self, context: &Context, request: &PackRequest<'_>) -> Result<Exit, Failure> {
-        let &PackRequest { path, run, sbatch, planning, dry_run, format } = request;
+        let &PackRequest { path, run, sbatch, planning, search, dry_run, format } = request;
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;
@@ -130,25 +144,27 @@ impl PackArgs {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
-        let root = state::root(context)?.join("together").join(run);
+        let root = pools::folder(&state::root(context)?).join(run);
         let policy = planning.policy.words();
         let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
         submission.jobs.iter().try_for_each(|job| submission.room().check(job))?;
-        let choices = submission.choices(planning);
+        let choices = submission.choices(planning, search);
         let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
         let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;
-        let wanted = submission.wanted();
         if dry_run {
-            return submission.show(run, &texts[..wanted], format).map(|()| Exit::Done);
+            return submission.show(run, &texts, format).map(|()| Exit::Done);
         }
         submission.keep(&texts)?;
-        let allocations = submission.submit(wanted)?;
+        let allocations = match self.array_plan() {
+            Some(array) => submission.submit_array(array)?,
+            None => submission.submit(submission.wanted())?,
+        };
         let place = shell_words::quote(&submission.root.display().to_string()).into_owned();
         let (first, script) = &allocations[0];
         let said = match format {
             Format::Table => {
-                let ids: Vec<String> = allocations.iter().map(|(id, _)| id.to_string()).collect();
+                let ids: Vec<&str> = allocations.iter().map(|(id, _)| id.as_str()).collect();
                 let what = if ids.len() == 1 { "job" } else { "jobs" };
                 format!(
                     "submitted as {what} {}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n",
@@ -156,10 +172,9 @@ impl PackArgs {
                 )
             }
             Format::Json => {
-                let entry =
-                    |(id, script): &(JobId, PathBuf)| json!({ "job_id": id.to_string(), "script": script });
+                let entry = |(id, script): &(String, PathBuf)| json!({ "job_id": id, "script": script });
                 json_text(&json!({
-                    "schema": "hsched.together/1", "run": run, "job_id": first.to_string(),
+                    "schema": "hsched.together/1", "run": run, "job_id": first,
                     "state_dir": submission.root, "script": script,
                     "allocations": allocations.iter().map(entry).collect::<Vec<_>>(),
                 }))?
@@ -170,17 +185,28 @@ impl PackArgs {
 }
 
 impl PackArgs {
+    /// Returns the size of the job array; `None` if each Slurm job is submitted on its own.
+    fn array_plan(&self) -> Option<ArrayPlan> {
+        let (tasks, at_once) = (self.at_most.saturating_mul(TASKS_EACH), self.at_most);
+        self.array.then_some(ArrayPlan { tasks, at_once })
+    }
+
+    /// Returns whether the Slurm jobs are members of a pool.
+    fn is_pool(&self) -> bool {
+        self.at_most > 1 || self.array
+    }
+
     /// Refuses jobs that share GPUs if there are several allocations, because a device of a pool is a whole
     /// GPU.
     fn refuse_slots(&self, jobs: &[Job]) -> Result<(), Failure> {
         let job = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1));
         let wish = job.map(|job| format!("{} has slots", job.name));
         let wish = wish.or_else(|| self.mps.then(|| "--mps is for slots".to_owned()));
-        let Some(wish) = wish.filter(|_| self.at_most > 1) else { return Ok(()) };
-        let message = format!("{wish}, and several Slurm jobs of a pool cannot share GPUs");
+        let Some(wish) = wish.filter(|_| self.is_pool()) else { return Ok(()) };
+        let message = format!("{wish}, and the Slurm jobs of a pool cannot share GPUs");
         Err(Failure::new(Exit::Usage, message)
             .id(ErrorId::OptionsConflict)
-            .hint("use --at-most 1, or leave slots and --mps out"))
+            .hint("use --at-most 1 without --array, or leave slots and --mps out"))
     }
 }
 
@@ -188,12 +214,19 @@ impl PackSubmission<'_> {
     /// Shows the planned submission.
     fn show(&self, run: &str, texts: &[String], format: Format) -> Result<(), Failure> {
         if format == Format::Table {
-            return texts.iter().try_for_each(|text| print(self.context, text));
+            return texts.iter().take(self.wanted()).try_for_each(|text| print(self.context, text));
         }
         let entry = |(seat, text): (u32, &String)| json!({ "job_id": null, "script": script_of(&self.root, seat), "text": text });
+        // The tasks of an array have the same script.
+        let entries: Vec<Value> = match self.args.array_plan() {
+            Some(array) => {
+                (0..array.at_once).filter_map(|_| texts.first()).map(|text| entry((1, text))).collect()
+            }
+            None => (1..).zip(texts).take(self.wanted()).map(entry).collect(),
+        };
         let shown = json_text(&json!({
             "schema": "hsched.together/1", "run": run, "job_id": null, "state_dir": self.root, "script": script(&self.root),
-            "allocations": (1..).zip(texts).map(entry).collect::<Vec<_>>(),
+            "allocations": entries,
         }))?;
         print(self.context, &shown)
     }
@@ -236,8 +269,10 @@ impl PackSubmission<'_> {
     }
 
     /// Returns the queue request of each Slurm job, chosen as by `when`; `None` if there is no choice.
-    fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
-        let none = || (0..self.args.at_most).map(|_| None).collect();
+    fn choices(&self, planning: &PlanningArgs, search: SearchArgs) -> Vec<Option<PoolRequest>> {
+        // The tasks of an array have the same request.
+        let count = if self.args.array { 1 } else { self.args.at_most };
+        let none = || (0..count).map(|_| None).collect();
         let gpus = self.gpus();
         match gpus {
             NodeGpus::Cpus(_) => return none(),
@@ -253,7 +288,7 @@ impl PackSubmission<'_> {
         let time = self.args.time.unwrap_or_default();
         let shape =
             PoolShape { gpus: room.capacity(), wanted, may_have: &may_have, time, sbatch: self.sbatch };
-        match pool_size::choose(self.context, planning, &shape, self.args.at_most) {
+        match pool_size::choose(self.context, planning, search, &shape, count) {
             Ok(choices) => choices,
             Err(failure) => {
                 self.context.note(&format!("{}; the request is not chosen by the queue", failure.message));
@@ -282,6 +317,7 @@ impl PackSubmission<'_> {
             state: utf8(&self.root)?,
             script: utf8(&script_of(&self.root, seat))?,
             program: utf8(&program)?,
+            array: self.args.array,
             arguments,
         };
         together.render().map_err(|error| Failure::from_error(Exit::Internal, &error))
@@ -294,15 +330,21 @@ impl PackSubmission<'_> {
         let cpus = self.jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu)).max();
         let memory = self.jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(defaults.memory_per_gpu));
         let output = self.context.directory.join(format!("{}.out", name_of(seat)));
+        let mut output = output.display().to_string().replace('%', "%%");
+        let array = self.args.array_plan().map(|array| {
+            output = format!("{}-%a.out", output.strip_suffix(".out").unwrap_or(&output));
+            format!("--array=1-{}%{}", array.tasks, array.at_once)
+        });
         let mut options = vec![
             format!("--job-name={NAME}"),
             format!("--chdir={}", self.context.directory.display()),
-            format!("--output={}", output.display().to_string().replace('%', "%%")),
+            format!("--output={output}"),
             "--open-mode=append".into(),
             "--requeue".into(),
             format!("--nodes={nodes}"),
             "--ntasks-per-node=1".into(),
         ];
+        options.extend(array);
         let gres = self.gpus().gres(choice.and_then(|choice| choice.gpu_type.as_ref()));
         options.extend(gres.map(|gres| format!("--gres={gres}")));
         options.extend([
@@ -342,37 +384,11 @@ impl PackSubmission<'_> {
             directory.write_script(&script, text).map_err(failure)?;
             scripts.push(script);
         }
-        if self.args.at_most > 1 {
-            let plan = PoolPlan { capacity: self.room().capacity(), scripts, sbatch: self.sbatch.to_vec() };
+        if self.args.is_pool() {
+            let (capacity, array) = (self.room().capacity(), self.args.array_plan());
+            let plan = PoolPlan { capacity, scripts, sbatch: self.sbatch.to_vec(), array };
             PoolFolder::create(&self.root).and_then(|pool| pool.write_plan(&plan)).map_err(failure)?;
         }
         Ok(())
-    }
-
-    /// Submits the first Slurm jobs, and returns them with their scripts. If Slurm refuses a later one, the
-    /// leader of the pool tries again.
-    fn submit(&self, wanted: usize) -> Result<Vec<(JobId, PathBuf)>, Failure> {
-        let mut allocations = Vec::new();
-        for seat in (1..).take(wanted) {
-            let script = script_of(&self.root, seat);
-            match slurm::submit(self.context, &script, self.sbatch) {
-                Ok(id) => allocations.push((id, script)),
-                Err(failure) if allocations.is_empty() => {
-                    let hint = format!(
-                        "hsched when {} says whether it can start; the jobs are in {}",
-                        script.display(),
-                        self.root.display()
-                    );
-                    return Err(failure.hint(hint));
-                }
-                Err(failure) => {
-                    let count = allocations.len();
-                    self.context
-                        .note(&format!("{}; the pool begins with {count} Slurm jobs", failure.message));
-                    break;
-                }
-            }
-        }
-        Ok(allocations)
     }
 }

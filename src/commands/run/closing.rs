@@ -120,13 +120,15 @@ impl LocalRun<'_> {
         }
         let over = kept.is_ok() && work.session.state.is_over();
         let done = if over {
+            self.cancel_waiting_tasks();
             self.telling.finish(&work.session.state, work.session.world.here.now())?
+        } else if self.another_task_waits() {
+            self.telling.log.say("stopped; the next task of the job array continues");
+            Exit::Done
         } else {
+            self.telling.log.say(&format!("stopped; to resume: {}", self.args.again()));
             Exit::Saved
         };
-        if !over {
-            self.telling.log.say(&format!("stopped; to resume: {}", self.args.again()));
-        }
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
     }
 

@@ -1,6 +1,7 @@
 //! `hsched run`: the engine on the GPUs of this machine or of the surrounding allocation.
 
 mod adding;
+mod array_sizing;
 mod assumed;
 mod closing;
 mod complaint;
@@ -15,8 +16,6 @@ mod turns;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::ValueParser;
-
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
@@ -27,11 +26,10 @@ use crate::app::state;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input};
 use crate::commands::cli::Subcommand;
-use crate::commands::run::target::ExecutionTarget;
+use crate::commands::run::target::{ExecutionTarget, WantedDevices};
 use crate::commands::run::turns::LocalRun;
 use crate::settings::CommandLineSetting;
 use hsched_engine::store::{PoolFolder, StateDir};
-use hsched_local::DeviceCount;
 use hsched_model::{ErrorId, Job};
 use hsched_ui::{Exit, Failure};
 
@@ -53,13 +51,8 @@ pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS")]
     input: Option<PathBuf>,
-    /// Use these devices, such as a100:2 or cpu:4.
-    ///
-    /// If the machine or the allocation has such GPUs, these are used, and no others. Otherwise the devices are simulated,
-    /// and programs see no GPU. With slots, as in a100:4x3, each device takes three runs at a time, each on one slot;
-    /// runs see the GPU of their slot.
-    #[arg(long, value_name = "TYPE:COUNT[xSLOTS],…", value_parser = ValueParser::from(DeviceCount::parse))]
-    devices: Option<DeviceCounts>,
+    #[command(flatten)]
+    wanted: WantedDevices,
     /// Start NVIDIA's MPS daemon (nvidia-cuda-mps-control) for runs that share GPUs, and end it with hsched.
     ///
     /// Only with slots, and on one node. Where the daemon is missing or does not start, hsched says so, and the runs share
@@ -89,9 +82,6 @@ pub(super) struct Args {
     budget: Duration,
 }
 
-/// Devices to simulate. The alias keeps clap from treating the type as a repeatable flag.
-type DeviceCounts = Vec<DeviceCount>;
-
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == Format::Json
@@ -116,7 +106,7 @@ impl Subcommand for Args {
         if let Some(pool) = PoolFolder::find(&state::root(context)?) {
             return self.run_in_pool(context, pool);
         }
-        let target = ExecutionTarget::find(context, self.devices.as_deref(), slots(context, &jobs)?)?;
+        let target = ExecutionTarget::find(context, &self.wanted, slots(context, &jobs)?)?;
         if target.devices.has_slots() {
             refuse_several_gpus(&jobs)?;
         }
@@ -150,7 +140,7 @@ impl Args {
                 .id(ErrorId::OptionsConflict)
                 .hint("to add jobs, use hsched add JOBS"));
         }
-        let target = ExecutionTarget::of_member(context, self.devices.as_deref())?;
+        let target = ExecutionTarget::of_member(context, &self.wanted)?;
         let directory =
             StateDir::of_member(&state::root(context)?).map_err(|error| state::failure(&error))?;
         LocalRun::new(self, context, &directory, target)?.run_in_pool(pool)
@@ -158,10 +148,7 @@ impl Args {
 
     /// Returns the command line that resumes this run.
     fn again(&self) -> String {
-        let devices: Vec<String> = self.devices.iter().flatten().map(ToString::to_string).collect();
-        let devices =
-            if devices.is_empty() { String::new() } else { format!(" --devices {}", devices.join(",")) };
-        format!("hsched run{devices}{}", if self.mps { " --mps" } else { "" })
+        format!("hsched run{}{}", self.wanted.words(), if self.mps { " --mps" } else { "" })
     }
 }
 

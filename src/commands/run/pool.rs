@@ -44,6 +44,7 @@ impl LocalRun<'_> {
                     others
                 }
                 Ok(None) => {
+                    self.cancel_waiting_tasks();
                     let _ = work.worker.leave();
                     return Ok(Exit::Done);
                 }

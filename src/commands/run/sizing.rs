@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::app::pool_size;
 use crate::app::slurm::{self, PoolAllocation};
 use crate::commands::run::turns::{LocalRun, RunTurns};
-use hsched_engine::pool::PoolPlan;
+use hsched_engine::pool::{ArrayChange, PoolPlan};
 use hsched_engine::store::PoolFolder;
 use hsched_engine::{JobState, Phase};
 use hsched_local::{Lead, MAY_IDLE};
@@ -25,11 +25,15 @@ pub(super) struct PoolSizer {
     /// Time of the next query to Slurm.
     not_before: Duration,
     /// Allocations that were pending when Slurm was last asked.
-    pending: usize,
+    pub(super) pending: usize,
     /// The time since which the leader has been idle.
     idle: Option<Duration>,
     /// Slurm's message for the last refused submission.
-    refusal: Option<String>,
+    pub(super) refusal: Option<String>,
+    /// The number of running tasks for which the job arrays needed no change.
+    pub(super) settled: Option<u32>,
+    /// The last limit that Slurm was asked to set for an array.
+    pub(super) throttled: Option<ArrayChange>,
 }
 
 impl PoolSizer {
@@ -53,17 +57,22 @@ impl LocalRun<'_> {
         let waiting = session.state.jobs.iter().filter(|tracked| is_waiting(tracked));
         let waiting: Vec<&Job> = waiting.map(|tracked| &*tracked.job).collect();
         let busy = u32::from(!is_here_idle) + u32::try_from(lead.others.busy()).unwrap_or(u32::MAX - 1);
-        let most = u32::try_from(plan.scripts.len()).unwrap_or(u32::MAX);
-        let needed = pool_size::needed(busy, &waiting, plan.capacity, most) as usize;
+        let needed = pool_size::needed(busy, &waiting, plan.capacity, plan.at_most());
         let present = 1 + lead.others.at_work().count();
-        if (present != needed || sizing.pending > 0) && elapsed >= sizing.not_before {
+        let is_settled = plan.array.is_none() || sizing.settled == Some(needed);
+        if (present != needed as usize || sizing.pending > 0 || !is_settled) && elapsed >= sizing.not_before {
             sizing.not_before = elapsed + BETWEEN_LOOKS;
-            self.resize(&plan, needed, elapsed, sizing);
+            match plan.array {
+                Some(array) => self.resize_array(&plan, array, needed, elapsed, sizing),
+                None => self.resize(&plan, needed as usize, elapsed, sizing),
+            }
         }
-        if waiting.is_empty() {
+        // Slurm would start another task in place of an idle one that leaves.
+        let may_shrink = waiting.is_empty() && is_settled;
+        if may_shrink {
             self.release_idle(lead, elapsed);
         }
-        let is_idle = is_here_idle && waiting.is_empty() && lead.others.are_busy();
+        let is_idle = is_here_idle && may_shrink && lead.others.are_busy();
         sizing.idle = sizing.idle.or(Some(elapsed)).filter(|_| is_idle);
         sizing.idle.is_some_and(|since| elapsed.saturating_sub(since) >= MAY_IDLE)
     }
@@ -80,15 +89,8 @@ impl LocalRun<'_> {
                     self.telling.log.say(&format!("submitted Slurm job {id} for the pool"));
                     jobs.push(PoolAllocation { job: id, is_pending: true, script: script.clone() });
                 }
-                Err(failure) => {
-                    sizing.not_before = elapsed + AFTER_REFUSAL;
-                    if sizing.refusal.as_ref() != Some(&failure.message) {
-                        let message = &failure.message;
-                        self.telling.log.say(&format!(
-                            "cannot submit another Slurm job for the pool: {message}; retrying"
-                        ));
-                        sizing.refusal = Some(failure.message);
-                    }
+                Err(error) => {
+                    self.is_refused(error.failure.message, elapsed, sizing);
                     break;
                 }
             }
@@ -106,6 +108,17 @@ impl LocalRun<'_> {
             }
         }
         sizing.pending = pending;
+    }
+
+    /// Notes a refused submission; the next one follows after a while.
+    pub(super) fn is_refused(&self, message: String, elapsed: Duration, sizing: &mut PoolSizer) {
+        sizing.not_before = elapsed + AFTER_REFUSAL;
+        if sizing.refusal.as_ref() != Some(&message) {
+            self.telling
+                .log
+                .say(&format!("cannot submit another Slurm job for the pool: {message}; retrying"));
+            sizing.refusal = Some(message);
+        }
     }
 
     fn release_idle(&self, lead: &mut Lead<'_>, elapsed: Duration) {

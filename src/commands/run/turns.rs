@@ -237,6 +237,7 @@ impl<'a> LocalRun<'a> {
             let turned = self.turn_or_trouble(work, &mut trouble)?;
             if work.session.state.is_over() {
                 self.clear(work);
+                self.cancel_waiting_tasks();
                 return self.telling.finish(&work.session.state, begun).map(Ending::Exit);
             }
             if self.size(work, &mut sizing) {
@@ -253,6 +254,7 @@ impl<'a> LocalRun<'a> {
             // Future allocations may have other devices.
             if due.is_none() && trouble.is_empty() && rests && !sizing.is_growing() {
                 self.clear(work);
+                self.cancel_waiting_tasks();
                 return self.telling.give_up(&work.session.state).map(Ending::Exit);
             }
             let due = earliest([due, self.next_look(turned.at, &work.session.world), last, again]);

@@ -167,6 +167,7 @@ impl ScriptQuestion<'_> {
             past = known;
             notes.extend(note);
         }
+        notes.extend(script_refusal::doubts(reading, &queue.snapshot));
         let gpu_type =
             reading.request.as_ref().and_then(|request| GpuType::new(request.total.gpu_type.as_deref()?));
         let job_name = reading.request.as_ref().map_or("", |request| request.job_name.as_str());

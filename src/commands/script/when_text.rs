@@ -137,7 +137,7 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             };
             let mut list = vec![start + &interval];
             if forecast.past_waits == 0 {
-                list.extend(waits_for(report, outlook, forecast.ahead));
+                list.extend(waits_for(report, outlook, Time(taken_at.0 + median.0), forecast.ahead));
             }
             list
         }
@@ -153,7 +153,10 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
 
 /// Returns a sentence on the wait: how many of the requested GPUs are free, and how many jobs are ahead. If
 /// enough are free, these jobs come first, or the nodes lack something else.
-fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, ahead: usize) -> Option<String> {
+fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, start: Time, ahead: usize) -> Option<String> {
+    if outlook.request.further.begin.is_some_and(|begin| start.0 - begin.0 < AT_ONCE) {
+        return Some("It waits for the time of its --begin.".to_owned());
+    }
     let before = match ahead {
         0 => "no job is before it".to_owned(),
         1 => "1 job is before it".to_owned(),

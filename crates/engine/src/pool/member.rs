@@ -137,6 +137,25 @@ pub struct PoolPlan {
     pub scripts: Vec<PathBuf>,
     /// Options for sbatch.
     pub sbatch: Vec<String>,
+    /// The job array whose tasks are the allocations, if they are; all tasks have the only script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<ArrayPlan>,
+}
+
+/// The size of the job arrays of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrayPlan {
+    /// The tasks of an array.
+    pub tasks: u32,
+    /// The maximum number of tasks that run at a time.
+    pub at_once: u32,
+}
+
+impl PoolPlan {
+    /// Returns how many allocations may exist at a time.
+    pub fn at_most(&self) -> u32 {
+        self.array.map_or(u32::try_from(self.scripts.len()).unwrap_or(u32::MAX), |array| array.at_once)
+    }
 }
 
 impl MemberId {

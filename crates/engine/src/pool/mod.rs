@@ -5,17 +5,19 @@
 //! starts a submission, it claims it by creating a link, which only one process can create.
 //! docs/design/pool.md explains why that is safe.
 
+mod array;
 mod files;
 mod leader;
 mod member;
 mod worker;
 
+pub use self::array::{ArrayChange, QueuedArray, another_waits, array_changes};
 pub use self::files::PoolFiles;
 pub(crate) use self::files::{parse, write};
 pub use self::leader::{Leader, PoolSighting};
 pub use self::member::{
-    Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, StartedSubmission,
-    SubmissionStart,
+    ArrayPlan, Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport,
+    StartedSubmission, SubmissionStart,
 };
 pub use self::worker::{Duty, Worker};
 

@@ -8,7 +8,7 @@ pub(crate) fn shell(word: &str) -> String {
         return word.to_owned();
     }
     if !word.contains(is_control) {
-        return format!("'{}'", word.replace('\'', r"'\''"));
+        return single(word);
     }
     // sbatch refuses some control characters in scripts, but accepts them as escapes.
     let mut quoted = String::from("$'");
@@ -21,6 +21,16 @@ pub(crate) fn shell(word: &str) -> String {
     }
     quoted.push('\'');
     quoted
+}
+
+/// Returns `text` quoted as one word for a shell, with its lines as they are.
+pub(crate) fn lines(text: &str) -> String {
+    let is_escaped = |c: char| is_control(c) && !matches!(c, '\n' | '\t');
+    if text.contains(is_escaped) { shell(text) } else { single(text) }
+}
+
+fn single(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Returns `option` so that sbatch reads it from a `#SBATCH` line as one word.
@@ -57,6 +67,15 @@ mod tests {
         check("it's", r"'it'\''s'");
         check("~", "'~'");
         check("a\nb'c\\", r"$'a\x0ab\'c\\'");
+    }
+
+    #[test]
+    fn the_lines_of_a_command_stay_readable() {
+        assert_eq!(
+            lines("for i in 1; do\n\techo it's $i\ndone"),
+            "'for i in 1; do\n\techo it'\\''s $i\ndone'"
+        );
+        assert_eq!(lines("a\x07\nb"), r"$'a\x07\x0ab'");
     }
 
     #[test]

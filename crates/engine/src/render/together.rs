@@ -16,6 +16,8 @@ pub struct Together {
     pub script: String,
     /// Absolute path of the hsched that runs the jobs.
     pub program: String,
+    /// Whether the allocations are tasks of a job array.
+    pub array: bool,
     /// Words after `hsched run`.
     pub arguments: Vec<String>,
 }
@@ -26,9 +28,10 @@ impl Together {
     /// # Errors
     /// Never for the built-in template.
     pub fn render(&self) -> Result<String, RenderError> {
-        let Self { options, state, script, program, arguments } = self;
+        let Self { options, state, script, program, array, arguments } = self;
         let context = json!({
-            "options": options, "state": state, "script": script, "program": program, "arguments": arguments,
+            "options": options, "state": state, "script": script, "program": program,
+            "array": array, "arguments": arguments,
         });
         text("together.sh.j2", include_str!("../../../../templates/together.sh.j2"), context)
     }
@@ -45,6 +48,7 @@ mod tests {
             state: "/home/a b/state".into(),
             script: "/home/it's.sbatch".into(),
             program: "/usr/bin/hsched".into(),
+            array: false,
             arguments: vec!["--policy".into(), "srtf".into()],
         };
         let text = together.render().expect("a script");
@@ -57,5 +61,8 @@ mod tests {
         ] {
             assert!(text.lines().any(|text_line| text_line == line), "{line}\n{text}");
         }
+        assert!(!text.contains("SLURM_ARRAY"), "{text}");
+        let text = Together { array: true, ..together }.render().expect("a script");
+        assert!(text.contains("\nunset -v \"${!SLURM_ARRAY_@}\"\n"), "{text}");
     }
 }

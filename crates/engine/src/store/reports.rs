@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use crate::store::report_line::EpochLine;
 use crate::{End, EpochReport, RankReport, ReportedShare, StepTiming};
-use hsched_model::{Bytes, JobId, NodeName, Seconds, Time};
+use hsched_model::{JobId, NodeName, Seconds, Time};
 
 /// Number of epochs after which a warning is given that a metric is in no report.
 const EPOCHS_WITHOUT: u64 = 6;
@@ -95,13 +95,6 @@ pub fn probes(folder: &Path) -> io::Result<Vec<StepTiming>> {
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let lines = whole.filter_map(|line| EpochLine::parse(line).ok());
     Ok(lines.flat_map(|line| line.probes).collect())
-}
-
-/// Returns the most device memory that rank 0 has reported; `None` if it reports none or cannot be read.
-pub fn max_memory(folder: &Path) -> Option<Bytes> {
-    let text = read(&folder.join("rank-0.jsonl")).ok().flatten()?;
-    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    whole.filter_map(|line| EpochLine::parse(line).ok()?.max_memory).max().map(Bytes)
 }
 
 /// Returns unexpected content of rank 0's report for a job with this number of epochs: the first unreadable

@@ -81,7 +81,7 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
         |tracked: &&JobState| tracked.phase.is_over() || tracked.past_since_added().next().is_some();
     let mut text = Vec::new();
     for tracked in before.jobs.iter().filter(|tracked| !stays(tracked)).filter(has_result) {
-        let run = RunResult::new(tracked, &reported(root, tracked, now), now);
+        let run = RunResult::new(tracked, &reported(root, tracked, now), now).replaced(now);
         serde_json::to_writer(&mut text, &run).map_err(|source| StateError::Json { source })?;
         text.push(b'\n');
     }
@@ -129,8 +129,9 @@ fn folder(root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> PathBu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Outcome, Phase};
+    use crate::{End, Outcome, PastAttempt, Phase};
     use hsched_model::formats::jobs;
+    use hsched_model::{Job, Seconds};
 
     fn job(name: &str, added: f64) -> JobState {
         let text = format!(
@@ -165,7 +166,23 @@ mod tests {
         assert_eq!(names(root, &after), expected);
         let run = Results::read(root, &state(&[]), Time(50.0)).expect("reads").runs.remove(0);
         assert_eq!((run.state.as_str(), run.ended), ("completed", Some(Time(10.0))));
-        assert_eq!(run.command, "LR=0.1 python 'a b.py'");
+        let variables = "HSCHED_REPORT=/dev/stdout HSCHED_CHECKPOINT_DIR=\"$(mktemp -d)\" HSCHED_EPOCHS=3 HSCHED_EPOCHS_DONE=0";
+        assert_eq!(run.command, format!("{variables} LR=0.1 python 'a b.py'"));
+    }
+
+    #[test]
+    fn a_job_that_was_replaced_before_its_end_no_longer_waits() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        let attempt = SubmissionRecord::new("r", Vec::new(), Seconds(1.0), 0, Time(2.0));
+        let past = PastAttempt { attempt, ended: Time(5.0), end: End::Interrupted, epochs: 0 };
+        let ended = job("a", 1.0);
+        let phase = JobState::new(Job::clone(&ended.job), Time(1.0)).phase;
+        let waits = JobState { phase, past: vec![past], ..ended };
+        keep(root, &state(&[waits]), &state(&[job("a", 9.0)]), Time(9.0)).expect("writes");
+        let run = Results::read(root, &State::default(), Time(50.0)).expect("reads").runs.remove(0);
+        assert_eq!((run.state.as_str(), run.ended), ("cancelled", Some(Time(9.0))));
+        assert_eq!(run.why.as_deref(), Some("replaced by a later job of the same name"));
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Trace {
     /// order.
     ///
     /// # Errors
-    /// If the file gives the jobs an impossible initial state or unknown predecessors ([`NoSuchState`]).
+    /// If the file gives the jobs an impossible initial state or unknown predecessors (`NoSuchState`).
     pub fn new(mut problem: Problem, file: &TraceFile) -> Result<Self, NoSuchState> {
         let now = Time(file.now.0);
         let begun: Vec<Option<InitialProgress>> = (0..file.jobs.len())

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 
 use crate::simulate::SimulatedWorld;
-use hsched_engine::{Amendment, Answer, Observation, PlannedSubmission, Run, State, SubmissionKey};
+use hsched_engine::{
+    AfterStop, Amendment, Answer, Observation, PlannedSubmission, Run, State, SubmissionKey,
+};
 use hsched_model::{JobId, Seconds};
 
 impl hsched_engine::World for SimulatedWorld {
@@ -30,7 +32,7 @@ impl hsched_engine::World for SimulatedWorld {
         Answer::Submitted { job_id: self.enqueue(run, intent) }
     }
 
-    fn stop(&mut self, _: &SubmissionKey, job_id: JobId) -> Answer {
+    fn stop(&mut self, _: &SubmissionKey, job_id: JobId, _: AfterStop) -> Answer {
         let message = format!("job {job_id} is not running");
         if self.signal(job_id) { Answer::Stopped } else { Answer::NotStopped { message } }
     }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, End, Event, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission,
-    QueueState, Run, State, SubmissionKey, World, apply,
+    AfterStop, Amendment, Answer, End, Event, Inquiry, JobState, Observation, Outcome, Phase,
+    PlannedSubmission, QueueState, Run, State, SubmissionKey, World, apply,
 };
 use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
@@ -70,8 +70,8 @@ impl World for Seer {
         self.world.submit(run, intent)
     }
 
-    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
-        self.world.stop(of, job_id)
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId, then: AfterStop) -> Answer {
+        self.world.stop(of, job_id, then)
     }
 
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {

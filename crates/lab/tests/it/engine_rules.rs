@@ -130,6 +130,22 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
 }
 
 #[test]
+fn a_waiting_job_that_is_added_again_unchanged_keeps_the_time_of_its_addition() {
+    let same = || job("a", "{v100: 100}", "");
+    let added = |before, job, restart| begun_again(before, job, restart).1.added;
+    let (earlier, now) = (Time(0.0), Time(60.0));
+    assert_eq!(added((None, 4), same(), false), earlier);
+    assert_eq!(added((None, 0), same(), false), earlier);
+    assert_eq!(added((None, 4), Job { epochs: 20, ..same() }, false), earlier);
+    assert_eq!(added((None, 4), same(), true), now);
+    assert_eq!(added((None, 0), Job { model: "b".into(), ..same() }, false), now);
+    let mut other = same();
+    other.launch.env.push(("LR".into(), "1".into()));
+    assert_eq!(added((None, 4), other, false), now);
+    assert_eq!(added((Some(Outcome::Cancelled), 4), same(), false), now);
+}
+
+#[test]
 fn waits_double_while_no_epoch_is_done() {
     let rules = rules();
     let delays: Vec<f64> = [0, 1, 2, 3, 7, 60].map(|count| rules.delay(count).0).to_vec();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, GpuRequest, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission, Run,
-    State, SubmissionKey, World,
+    AfterStop, Amendment, Answer, GpuRequest, Inquiry, JobState, Observation, Outcome, Phase,
+    PlannedSubmission, Run, State, SubmissionKey, World,
 };
 use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};
@@ -44,8 +44,8 @@ impl World for Seer {
         self.world.submit(run, intent)
     }
 
-    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
-        self.world.stop(of, job_id)
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId, then: AfterStop) -> Answer {
+        self.world.stop(of, job_id, then)
     }
 
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {

@@ -2,8 +2,8 @@
 //! incidents.
 
 use hsched_engine::{
-    Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, QueueState, Run, Sighting, State,
-    SubmissionKey, World as _, apply,
+    AfterStop, Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, QueueState, Run,
+    Sighting, State, SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
 use hsched_lab::simulate::{Delays, Incident, IncidentTime, SaveReaction, SimulatedSite, SimulatedWorld};
@@ -215,7 +215,10 @@ fn a_stopped_job_goes_on_where_it_was() {
     let epoch = placement.epoch.total();
     // This is in the fourth of ten steps of the second epoch.
     submitter.world.pass(Seconds(1.35 * epoch));
-    assert_eq!(submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id), Answer::Stopped);
+    assert_eq!(
+        submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id, AfterStop::GoOn),
+        Answer::Stopped
+    );
     submitter.world.pass(Seconds(0.04 * epoch));
     assert_eq!(submitter.queue_state("a"), "running");
     submitter.world.pass(Seconds(0.02 * epoch));
@@ -225,7 +228,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     );
     assert_eq!(submitter.reports("a").len(), 1);
     assert!(matches!(
-        submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id),
+        submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id, AfterStop::GoOn),
         Answer::NotStopped { .. }
     ));
 
@@ -248,7 +251,7 @@ fn jobs_stop_as_their_site_says() {
         let mut submitter = Submitter::new(site, Vec::new());
         let (id, placement) = submitter.submit("r1", &job, 0);
         submitter.world.pass(Seconds(0.1));
-        submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id);
+        submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id, AfterStop::GoOn);
         submitter.world.pass(Seconds(10.0 * placement.epoch.total()));
         let QueueState::Ended { end, .. } = submitter.sighting("a").state else { panic!("it ended") };
         (end, submitter.reports("a").len())

@@ -46,7 +46,7 @@ impl<'a> JobDraft<'a> {
 /// needs.
 fn is_plain(fields: &Fields<'_>) -> bool {
     let divides = |key: &JobKey| key.needed == Requirement::ToDivide && key.name != "epochs";
-    fields.get("command").is_some() && !job_keys().any(|key| divides(key) && fields.get(key.name).is_some())
+    fields.is_meant("command") && !job_keys().any(|key| divides(key) && fields.is_meant(key.name))
 }
 
 /// Reads keys of a map into a job; returns those that are invalid, or missing and required.

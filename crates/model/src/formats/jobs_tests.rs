@@ -114,6 +114,16 @@ jobs:
 }
 
 #[test]
+fn a_misspelt_key_is_not_also_missing() {
+    let check = |text: &str| parse(text).expect_err(text).to_string();
+    assert_snapshot!(check("jobs: [{name: a, comand: b}]"), @"line 1: jobs[0].comand: is not a known key; did you mean command?");
+    assert_snapshot!(check("jobs: [{name: a, command: b, model_sise: 1MB, global_batch: 1, samples_per_epoch: 1}]"), @r"
+    line 1: jobs[0].model_sise: is not a known key; did you mean model_size?
+    line 1: jobs[0]: is missing the required key epochs
+    ");
+}
+
+#[test]
 fn a_value_in_place_of_a_map_is_refused_with_its_keys() {
     let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 9, global_batch: 1, model_size: 1MB, command: b, stop: best}]";
     assert_snapshot!(parse(text).expect_err(text).in_file("jobs.yaml"), @r#"jobs.yaml:1: jobs[0].stop: must be a map of keys and values, got "best"; write stop: {rule: …}; its keys are rule, when_busy, patience, not_before, brackets, confidence, give_up"#);

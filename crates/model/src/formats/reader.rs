@@ -318,21 +318,19 @@ impl<'a> ReaderValue<'a> {
         is_left_alone: impl Fn(&str) -> bool,
         hint: impl Fn((&str, &Self)) -> Option<String>,
     ) -> Fields<'a> {
-        let mut values = BTreeMap::new();
+        let (mut values, mut misspelt) = (BTreeMap::new(), Vec::new());
         for (key, value) in self.entries() {
             if known.contains(&key) {
                 values.insert(key, value);
             } else if !is_left_alone(key) {
-                let error = with_nearest(
-                    ValueError::new("is not a known key").id(ErrorId::UnknownKey),
-                    key,
-                    known.iter().copied(),
-                );
-                let error = ValueError { hint: error.hint.or_else(|| hint((key, &value))), ..error };
-                value.at(self.key_line(key)).report(error);
+                let near = nearest(key, known.iter().copied());
+                misspelt.extend(near.map(ToOwned::to_owned));
+                let hint = near.map(did_you_mean).or_else(|| hint((key, &value)));
+                let error = ValueError::new("is not a known key").id(ErrorId::UnknownKey);
+                value.at(self.key_line(key)).report(ValueError { hint, ..error });
             }
         }
-        Fields { map: self.clone(), values }
+        Fields { map: self.clone(), values, misspelt }
     }
 
     /// Returns the text of an unquoted scalar that is not null.
@@ -418,9 +416,13 @@ pub(super) fn with_nearest<'k>(
     known: impl IntoIterator<Item = &'k str>,
 ) -> ValueError {
     match nearest(word, known) {
-        Some(near) => error.hint(format!("did you mean {near}?")),
+        Some(near) => error.hint(did_you_mean(near)),
         None => error,
     }
+}
+
+fn did_you_mean(near: &str) -> String {
+    format!("did you mean {near}?")
 }
 
 /// Returns whether a plain scalar is YAML's null.

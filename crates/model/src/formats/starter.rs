@@ -60,6 +60,22 @@ const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_
     #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and the longest time to save
 ";
 
+/// A job file for commands on one machine: valid as it is, and with any key uncommented.
+pub const LOCAL: &str = "\
+# Jobs for hsched run, which needs no Slurm. Replace the value marked REPLACE with your own, then:
+#   hsched run jobs.yaml                   runs the jobs on the GPUs of this machine
+#   hsched run jobs.yaml --devices cpu:4   on a machine without GPUs: four jobs at a time
+# Lines that begin with # and a space are comments. To set a key with a # directly before it, remove the #.
+jobs:
+  - name: example                # unique; letters, digits, - _ .
+    command: 'echo replace this command'   # REPLACE: runs once, on one GPU
+    #sweep: {lr: [0.1, 0.01]}    # one job for every combination of values: variable LR, and {lr} in the command
+    #env: {SEED: \"1\"}           # environment variables
+    #retries: 0                  # how often a failed job is run again [default: 3]
+    #epochs: 10                  # if it reports each epoch: hsched help program
+    #checkpoint: {grace: 2m}     # it saves on SIGUSR1 and resumes by itself
+";
+
 /// Returns a job file with one job for these GPU types: valid as it is, and with any key uncommented.
 pub fn jobs(types: &[GpuType]) -> String {
     let mut text = HEAD.to_owned();
@@ -85,7 +101,8 @@ const MARK: &str = "# REPLACE";
 /// marked.
 pub fn unedited(text: &str) -> Vec<(usize, &str)> {
     let marked = |line: &'static str| Some(line.split_once(MARK)?.0.trim());
-    let examples: Vec<&str> = HEAD.lines().chain(TAIL.lines()).filter_map(marked).collect();
+    let all = [HEAD, TAIL, LOCAL].into_iter().flat_map(str::lines);
+    let examples: Vec<&str> = all.filter_map(marked).collect();
     let lines: Vec<&str> = text.lines().collect();
     let to_replace = |(index, line): (usize, &&'_ str)| -> Option<(usize, usize)> {
         let value = line.split_once(MARK)?.0.trim();
@@ -104,9 +121,10 @@ fn are_examples(below: &[&str], key: &str) -> bool {
     children.peek().is_some() && children.all(|line| line.trim_end().ends_with(": 100"))
 }
 
-/// Returns whether a job runs the command of [`jobs`].
+/// Returns whether a job runs the command of [`jobs`] or of [`LOCAL`].
 pub fn is_example(job: &Job) -> bool {
-    matches!(&job.launch.command, Command::Shell(line) if TAIL.split('\'').nth(1) == Some(line))
+    let is_of = |text: &str, line: &String| text.split('\'').nth(1) == Some(line);
+    matches!(&job.launch.command, Command::Shell(line) if is_of(TAIL, line) || is_of(LOCAL, line))
 }
 
 #[cfg(test)]
@@ -127,6 +145,18 @@ mod tests {
             let changed = text.replace(line, &line.replacen('#', "", 1));
             formats::jobs::parse(&changed).unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
         }
+    }
+
+    #[test]
+    fn the_job_file_for_one_machine_is_valid_and_so_is_every_key_uncommented() {
+        let keys: Vec<&str> = LOCAL.lines().filter(|line| line.starts_with("    #")).collect();
+        for line in [""].iter().chain(&keys) {
+            let changed = LOCAL.replace(line, &line.replacen('#', "", 1));
+            let jobs =
+                formats::jobs::parse(&changed).unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
+            assert!(is_example(&jobs[0]), "{line}");
+        }
+        assert_eq!(unedited(LOCAL), [(7, "command")]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct HorizonParameters {
 const GIVES_WAY: &str = "other jobs gain more from its GPUs";
 
 /// Reason for a pending job.
-const OTHERS_FIRST: &str = "other jobs gain more from the GPUs";
+const OTHERS_FIRST: &str = "other jobs run before it";
 
 /// Reason for a pending job that cannot run on the offered GPUs.
 const NO_GPUS: &str = "too few of the GPUs that it can use are available";

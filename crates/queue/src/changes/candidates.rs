@@ -44,6 +44,7 @@ pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
     list.extend(site.splits());
     list.extend(site.fewer_gpus());
     list.extend(site.hosts());
+    list.retain(|set| site.is_taken(set));
     list
 }
 
@@ -137,7 +138,7 @@ impl ChangeContext<'_> {
             let charged = Drawback::Charged { account: name.clone() };
             self.with_qos(ChangeSet::new(Change::Account(name.clone()), Some(charged)))
         };
-        others.map(|account| change(&account.name)).filter(|set| self.is_taken(set)).collect()
+        others.map(|account| change(&account.name)).collect()
     }
 
     fn qualities(&self) -> Vec<ChangeSet> {
@@ -147,7 +148,7 @@ impl ChangeContext<'_> {
         let known = snapshot.accounts.iter().find(|candidate| Some(candidate.name.as_str()) == account);
         let allowed = known.into_iter().flat_map(|account| &account.allowed_qos).filter(|name| *name != now);
         let change = |name: &String| self.with_qos(ChangeSet::new(Change::Qos(name.clone()), None));
-        allowed.map(change).filter(|set| self.is_taken(set)).collect()
+        allowed.map(change).collect()
     }
 
     /// Adds the drawbacks of the QOS to which a change leads.

@@ -18,12 +18,19 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
         let whys: Vec<String> = known.iter().map(|partition| refusal(partition, snapshot, request)).collect();
         return Some(whys.join("; "));
     }
+    let asks = &request.asks;
     let of = if names.is_empty() { String::new() } else { format!(" of partition {}", names.join(",")) };
     let in_any = |node: &&QueueNode| {
-        names.is_empty()
+        let is_in = names.is_empty()
             || node.partitions.is_empty()
-            || names.iter().any(|name| node.partitions.contains(*name))
+            || names.iter().any(|name| node.partitions.contains(*name));
+        let is_listed = asks.nodelist.is_empty() || asks.nodelist.contains(&node.name);
+        is_in && is_listed && !asks.exclude.contains(&node.name)
     };
+    let is_limited = !(asks.nodelist.is_empty() && asks.exclude.is_empty());
+    if is_limited && !snapshot.nodes.iter().any(|node| in_any(&node)) {
+        return Some(format!("--nodelist and --exclude leave no node{of}"));
+    }
     if let Some(features) = request.asks.features.as_deref()
         && !snapshot.nodes.iter().filter(in_any).any(|node| meets(features, &node.features))
     {
@@ -34,14 +41,15 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     }
     let gpus = room::gpus_per_node(request);
     if gpus > 0 && room::nodes(snapshot, request).is_empty() {
-        let wanted = wanted(&request.asks.gpus);
+        let wanted = wanted(&asks.gpus);
         let stocks = snapshot.nodes.iter().filter(in_any).flat_map(room::stock);
         let there: BTreeSet<String> =
             stocks.map(|(gpu_type, count)| format!("{count} {}", gpu_type.as_str())).collect();
         let there = there.into_iter().collect::<Vec<_>>().join(", ");
         let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
         let noun = if gpus == 1 { "GPU" } else { "GPUs" };
-        return Some(format!("no node{of} has {wanted} {noun} for it: the nodes have {there}"));
+        let nodes = if is_limited { "the nodes that it names" } else { "the nodes" };
+        return Some(format!("no node{of} has {wanted} {noun} for it: {nodes} have {there}"));
     }
     (!room::fits(snapshot, request)).then(|| {
         let who = match request.asks.nodes {

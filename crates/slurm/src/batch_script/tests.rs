@@ -63,7 +63,6 @@ fn a_job_on_several_nodes() {
 fn a_job_array_with_torchrun() {
     assert_snapshot!(yaml(MILA), @r#"
     # Written by hsched import from job.sh.
-    # Replace every TODO; hsched plan lists the remaining ones.
     # Dropped or changed:
     #   line 8: %2: hsched starts as many jobs as there are GPUs for; the setting capacity limits the GPUs
     #   line 8: --array=0-4%2: one job for each task (key sweep), with the number of the task as $TASK
@@ -75,11 +74,8 @@ fn a_job_array_with_torchrun() {
     #   line 19: python evaluate.py: comes after the training; hsched does not run it
     jobs:
       - name: bert
-        samples_per_epoch: TODO   # training samples per epoch
-        epochs: TODO   # total number of epochs
-        global_batch: TODO   # samples per step over all ranks; the same for every placement
-        model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
-        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
+        #epochs: 1   # total number of epochs, if the program reports them
+        #throughput: {v100: 100}   # epochs/s on one GPU of each type; hsched plan and watch need them, run and submit --pack do not
         command: "python finetune.py --seed $TASK --lr=1e-4"
         gpus: 1
         gpu_types: [rtx8000]

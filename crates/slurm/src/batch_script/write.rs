@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::ImportedJob;
 use hsched_model::formats::{TODO, flow, job_keys};
 
-/// Required keys that scripts do not contain, with their placeholders.
+/// Keys that scripts do not contain, with their placeholders. A job that divides its work over GPUs needs all
+/// of them; a plain one needs only its command, and its epochs if it stops by what it reports.
 const UNKNOWN: [(&str, &str); 5] = [
     ("samples_per_epoch", "training samples per epoch"),
     ("epochs", "total number of epochs"),
@@ -32,12 +33,17 @@ impl ImportedJob {
         out.push_str("jobs:\n");
         let mut indent = "  - ";
         for key in job_keys() {
+            let hint =
+                || self.hints.get(key.name).map(|hint| format!("; {}", one_line(hint))).unwrap_or_default();
             let line = match (self.keys.get(key.name), UNKNOWN.iter().find(|(name, _)| *name == key.name)) {
                 (Some(value), _) => format!("{}: {}", key.name, flow(value)),
-                (None, Some((_, what))) => {
-                    let hint = self.hints.get(key.name).map(|hint| format!("; {}", one_line(hint)));
-                    format!("{}: {TODO}   # {what}{}", key.name, hint.unwrap_or_default())
+                (None, Some((name, what))) if self.is_needed(name) => {
+                    format!("{}: {TODO}   # {what}{}", key.name, hint())
                 }
+                (None, Some(("epochs", what))) => {
+                    format!("#epochs: 1   # {what}, if the program reports them{}", hint())
+                }
+                (None, Some(_)) => continue,
                 (None, None) => {
                     let Some(why) = self.todos.get(key.name) else {
                         self.comment(key.name, &mut out);
@@ -61,19 +67,47 @@ impl ImportedJob {
 
     /// Returns the keys that the user must fill in.
     pub fn unknown(&self) -> impl Iterator<Item = &'static str> {
-        let required = UNKNOWN.iter().map(|(key, _)| *key).filter(|key| !self.keys.contains_key(key));
+        let required = UNKNOWN.iter().map(|(key, _)| *key);
+        let required = required.filter(|key| self.is_needed(key) && !self.keys.contains_key(key));
         required.chain(self.todos.keys().copied())
+    }
+
+    /// Returns whether the job must have this key of `UNKNOWN`.
+    fn is_needed(&self, key: &str) -> bool {
+        match key {
+            "command" => true,
+            "epochs" => !self.is_plain() || ["target", "stop"].iter().any(|key| self.keys.contains_key(key)),
+            _ => !self.is_plain(),
+        }
+    }
+
+    /// Returns whether the job uses at most one GPU.
+    fn is_plain(&self) -> bool {
+        let is_one =
+            |key: &str| self.keys.get(key).is_none_or(|count| count.as_u64().is_some_and(|count| count <= 1));
+        let is_known = !["gpus", "min_gpus", "max_gpus"].iter().any(|key| self.todos.contains_key(key));
+        is_known
+            && !self.keys.contains_key("replica")
+            && ["gpus", "min_gpus", "max_gpus"].iter().all(|key| is_one(key))
     }
 
     /// Adds a comment about a missing key.
     fn comment(&self, key: &str, out: &mut String) {
         match (key, &self.array) {
-            ("throughput", _) => out.push_str(
-                "    #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them\n",
-            ),
+            ("throughput", _) => {
+                let what = if self.is_needed("samples_per_epoch") {
+                    "samples/s on one GPU of each type, if known; otherwise hsched probe measures them"
+                } else {
+                    "epochs/s on one GPU of each type; hsched plan and watch need them, run and submit --pack do not"
+                };
+                let _ = writeln!(out, "    #throughput: {{v100: 100}}   # {what}");
+            }
             ("sweep", Some((_, array))) => {
                 let tasks = one_line(array.split('%').next().unwrap_or(array));
-                let _ = writeln!(out, "    #sweep: {{task: [{tasks}]}}   # one job for each value; the command gets it as $TASK");
+                let _ = writeln!(
+                    out,
+                    "    #sweep: {{task: [{tasks}]}}   # one job for each value; the command gets it as $TASK"
+                );
             }
             _ => {}
         }

@@ -23,8 +23,8 @@ use hsched_engine::live::{
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, lay_output};
 use hsched_engine::{
-    Amendment, Answer, GpuRequest, Inquiry, JobStartEstimates, NewShares, Observation, PlannedSubmission,
-    Run, ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
+    AfterStop, Amendment, Answer, GpuRequest, Inquiry, JobStartEstimates, NewShares, Observation,
+    PlannedSubmission, Run, ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -278,7 +278,7 @@ impl World for SlurmWorld<'_> {
         self.send(&of, &sbatch::command(&path, &self.site.sbatch), runner)
     }
 
-    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId, _: AfterStop) -> Answer {
         self.signal(&scancel::stop(&of.name(), job_id), Answer::Stopped)
     }
 

@@ -2,7 +2,7 @@
 
 /// The content of an array's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct JobArray {
+pub(crate) struct JobArray {
     /// The array's own id.
     pub id: String,
     /// Number of pending tasks that the id represents; tasks that Slurm omits from a long list are not
@@ -13,7 +13,7 @@ pub(super) struct JobArray {
 }
 
 /// Parses a printed id; `None` for a job that is not an array.
-pub(super) fn array(shown_id: &str) -> Option<JobArray> {
+pub(crate) fn array(shown_id: &str) -> Option<JobArray> {
     let (id, tasks) = shown_id.split_once('_')?;
     let Some(list) = tasks.strip_prefix('[') else {
         return Some(JobArray { id: id.to_owned(), tasks: 1, at_once: None });

@@ -4,7 +4,7 @@
 //! Each query has one command line and one pure parser. The callers decide how often a server may be asked.
 
 mod accounts;
-mod array;
+pub(crate) mod array;
 pub mod history;
 pub mod jobs;
 pub mod limits;

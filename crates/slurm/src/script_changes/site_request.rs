@@ -107,16 +107,18 @@ fn request(
     let largest = site.largest(&shares);
     let all_gpus = resource_request.gpus_total?;
     let cpus_per_task = resource_request.cpus_per_task.unwrap_or(1).max(1);
-    let all_cpus = match resource_request.cpus_per_gpu {
-        Some(each) => each.saturating_mul(all_gpus),
-        None => resource_request.ntasks?.saturating_mul(cpus_per_task),
-    };
     let mut nodes = resource_request.nodes_min?.max(1);
     // If Slurm may choose, it uses as many nodes as the GPUs and the tasks need.
     if resource_request.nodes_max.is_none() {
         let needed = |amount: u64, there: u64| if there > 0 { amount.div_ceil(there) } else { 1 };
+        // All CPUs of a task, or of a GPU, are on one node.
+        let (count, each) = match resource_request.cpus_per_gpu {
+            Some(each) => (all_gpus, each.max(1)),
+            None => (resource_request.ntasks?, cpus_per_task),
+        };
+        let of_cpus = needed(count, largest.cpus / each);
         let of_gpus = shares.iter().map(|share| site.nodes_for(share)).max().unwrap_or(1);
-        nodes = nodes.max(of_gpus).max(needed(all_cpus, largest.cpus));
+        nodes = nodes.max(of_gpus).max(of_cpus);
     }
     let split: Vec<GpuSplit> = shares.iter().map(|share| site.split(share, nodes)).collect();
     if split.iter().any(|part| part.is_uneven) {
@@ -293,6 +295,7 @@ impl UsableNodes<'_> {
             return GpuSplit { per_node, is_uneven: false };
         }
         let mut stock = self.stock(share);
+        stock.retain(|count| *count > 0);
         stock.truncate(usize::try_from(nodes).unwrap_or(usize::MAX));
         let is_enough = u64::try_from(stock.len()) == Ok(nodes) && stock.iter().sum::<u64>() >= share.total;
         let least = stock.last().copied().filter(|least| is_enough && *least < even);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hsched_model::{Cluster, NodeName, Time};
+use hsched_model::{Cluster, JobId, NodeName, Time};
 use hsched_slurm::queue::{self, QueueLook, Texts};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{QueuedJob, SlurmState, allocation, permission, sacct, scontrol_job, sinfo, squeue};
@@ -233,7 +233,7 @@ fn single_jobs_are_as_squeue_and_the_jobs_themselves_say() {
         for (id, printed) in recording.numbered("allocation-") {
             let (name, expected) = recording.job(id).expect("an expected job");
             let Some(devices) = expected["cuda_visible_devices"].as_str() else { continue };
-            let nodes = allocation::parse(&printed).nodes;
+            let nodes = allocation::parse(&printed, JobId(u32::try_from(id).expect("an id"))).nodes;
             let given: usize = nodes.iter().map(|node| node.devices.len()).sum();
             assert_eq!(expected["gpus"], given, "{display}: {name}");
             // The job's shell runs on its first node.

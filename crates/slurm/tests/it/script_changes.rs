@@ -64,6 +64,9 @@ fn a_script_asks_for_what_the_site_makes_of_it() {
     check("--gpus=16 --cpus-per-gpu=4 --mem-per-gpu=8G", (2, 8, Some(32), Some(65536), 1.0));
     check("--gpus-per-task=1 -n 12", (2, 6, Some(6), None, 1.0));
     check("-n 100", (2, 0, Some(50), None, 1.0));
+    // No node has the CPUs of one task.
+    check("-c 100 --gres=gpu:1", (1, 1, Some(100), None, 1.0));
+    check("-c 40 -n 2", (2, 0, Some(40), None, 1.0));
     let other = site_request(
         &read(&script("-n 1; --licenses=a:1; --dependency=singleton; --exclude=n1"), &[]),
         &snapshot(),
@@ -97,6 +100,7 @@ fn several_types_and_uneven_splits_are_kept() {
     check("--gpus=v100:10", "3 x v100:2", &["the uneven split of 10 GPUs over 3 nodes"]);
     check("--gpus=v100:11", "3 x v100:4", &[]);
     check("--gpus=3 -N 2", "2 x any:2", &[]);
+    check("--gpus=v100:4 -N 4", "4 x v100:1", &[]);
     check("--gpus=v100:4,p100:1", "1 x v100:4", &["GPUs of type p100"]);
     check("--gres=shard:2", "1 x ", &["--gres=shard:2"]);
 }

@@ -43,7 +43,7 @@ impl TopRow {
             name: tracked.job.name.to_string(),
             state: tracked.phase.word(),
             gpus: gpus.unwrap_or_else(|| "-".to_owned()),
-            epochs: Some((tracked.epochs_done, tracked.job.epochs)),
+            epochs: (!tracked.job.is_command()).then_some((tracked.epochs_done, tracked.job.epochs)),
             ends: start.or_else(|| summary.ends(now)).unwrap_or_else(|| "-".to_owned()),
             metric: named_metric.map_or_else(|| "-".to_owned(), |(name, value)| metric(name, *value)),
             curve,

@@ -93,7 +93,23 @@ fn a_node_that_left_is_not_back() {
         nodes(&[("v1", "idle"), ("v2", "idle")]),
     ];
     let (lines, _) = seen(JobState::new(job("a", "{v100: 100}", ""), Time(0.0)), looks);
-    assert_eq!(lines, ["nodes v1,v3.job7 are down", "node v1 is back"]);
+    assert_eq!(lines, ["node v1 is down", "node v3.job7 is no longer used", "node v1 is back"]);
+}
+
+#[test]
+fn a_job_that_fails_at_once_in_the_same_way_says_how_to_end_it() {
+    let failed = |exit| End::Failed { exit, signal: 0 };
+    let told = |before: End, ended: f64| {
+        let attempt = SubmissionRecord { started: Some(Time(0.0)), ..attempt("q", "v1", "v100", 1, 0) };
+        let past = vec![PastAttempt { attempt, ended: Time(ended), end: before, epochs: 0 }];
+        let looks = vec![reports(1.0, std::iter::empty()), ends(failed(3), 5.0)];
+        seen(JobState { past, ..runs("") }, looks).0.pop().unwrap_or_default()
+    };
+    let hint = "it failed in the same way before: hsched cancel ends it, and retries: 0 in its file prevents retries";
+    assert!(told(failed(3), 4.0).ends_with(hint), "{}", told(failed(3), 4.0));
+    for (before, ended) in [(failed(4), 4.0), (failed(3), 40.0), (End::NodeFailed, 4.0)] {
+        assert!(!told(before, ended).contains("hsched cancel"));
+    }
 }
 
 /// A running job of ten epochs with a time limit of a minute.
@@ -166,7 +182,10 @@ fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let deaf = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Unhandled, 5.0)]);
     assert_eq!(
         deaf[1..],
-        ["was interrupted: its command does not handle SIGUSR1; resumes after epoch 1 of 10"]
+        [concat!(
+            "was interrupted: its command does not handle SIGUSR1; ",
+            "repeats epochs, because its program wrote no checkpoint"
+        )]
     );
     let deaf = told(runs_for(60.0), vec![ends(End::Unhandled, 50.0)]);
     assert_eq!(
@@ -353,11 +372,7 @@ fn where_there_is_no_queue_submissions_are_processes() {
         queue.0.starts_with("submitted as job 7 on 1 v100") && queue.1.starts_with("submitted as job 7"),
         "{queue:?}"
     );
-    assert!(
-        devices.0.starts_with("started as process 7 on 1 v100")
-            && devices.1.starts_with("started as process 7"),
-        "{devices:?}"
-    );
+    assert!(devices.0.starts_with("started on 1 v100") && devices.1.starts_with("started"), "{devices:?}");
     let message = || "no such folder".to_owned();
     let [queue, devices] = both(&|| Answer::Refused { message: message() });
     assert_eq!(

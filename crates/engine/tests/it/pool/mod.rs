@@ -4,6 +4,7 @@
 mod disk;
 mod graph;
 mod model;
+mod slurm;
 mod turns;
 mod worker;
 
@@ -16,7 +17,12 @@ use crate::pool::model::{Faults, Plant, Setting};
 
 /// Explores a setting; returns the first error and the number of states.
 fn found(members: u32, jobs: u32, most: Faults, plant: Plant) -> Exploration {
-    explore(Setting { members, jobs, most, plant })
+    explore(Setting { members, jobs, at_once: None, most, plant })
+}
+
+/// Explores a pool whose members are the tasks of a job array, of which two may run at a time.
+fn found_in_array(tasks: u32, jobs: u32, most: Faults, plant: Plant) -> Exploration {
+    explore(Setting { members: tasks, jobs, at_once: Some(2), most, plant })
 }
 
 #[test]
@@ -42,6 +48,24 @@ fn writes_that_fail_neither_abandon_a_job_nor_run_it_twice() {
 }
 
 #[test]
+fn tasks_of_an_array_run_each_job_once_and_never_too_many_at_a_time() {
+    for (tasks, kills, limits) in [(3, 1, 0), (2, 0, 2)] {
+        let explored = found_in_array(tasks, 1, Faults { kills, limits, ..Faults::default() }, Plant::None);
+        assert_eq!(explored.wrong, None);
+        assert!(explored.states > 500, "{}", explored.states);
+    }
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn tasks_of_an_array_share_two_jobs_through_kills_and_limits() {
+    for (kills, limits) in [(1, 0), (0, 2), (1, 1)] {
+        let explored = found_in_array(3, 2, Faults { kills, limits, ..Faults::default() }, Plant::None);
+        assert_eq!(explored.wrong, None);
+    }
+}
+
+#[test]
 #[ignore = "takes a minute"]
 fn three_members_run_each_job_once_through_two_kills() {
     let explored = found(3, 2, Faults { kills: 2, silences: 1, ..Faults::default() }, Plant::None);
@@ -59,6 +83,15 @@ fn known_mistakes_are_found() {
     check(Plant::BuryTheSilent, (0, 0), "runs twice");
     check(Plant::TrustLeavers, (0, 2), "abandoned");
     check(Plant::StartUnclaimed, (1, 0), "runs twice");
+    let check = |plant: Plant, (tasks, jobs): (u32, u32), limits: u32, expected: &str| {
+        let most = Faults { limits, ..Faults::default() };
+        let wrong = found_in_array(tasks, jobs, most, plant)
+            .wrong
+            .unwrap_or_else(|| panic!("{plant:?} was not found"));
+        assert!(wrong.contains(expected), "{plant:?}: {wrong}");
+    };
+    check(Plant::TrustTheArray, (1, 1), 1, "abandoned");
+    check(Plant::SubmitWholeArray, (1, 2), 0, "too many");
 }
 
 pub(super) fn id(number: usize) -> MemberId {

@@ -15,6 +15,8 @@ use crate::pool::id;
 pub(super) struct Setting {
     pub(super) members: u32,
     pub(super) jobs: u32,
+    /// The number of allocations that may run at a time if they are tasks of a job array.
+    pub(super) at_once: Option<u32>,
     pub(super) most: Faults,
     pub(super) plant: Plant,
 }
@@ -44,6 +46,10 @@ pub(super) enum Plant {
     TrustLeavers,
     /// The leader starts its own submissions without a claim.
     StartUnclaimed,
+    /// The last member trusts that another task of the array waits.
+    TrustTheArray,
+    /// The leader submits another array without regard to the tasks that run.
+    SubmitWholeArray,
 }
 
 /// A job in the state on disk.
@@ -68,6 +74,14 @@ pub(super) enum Member {
     Over,
 }
 
+/// A job array in Slurm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Array {
+    /// The number of its first member; it has those up to the first of the next array.
+    pub(super) first: usize,
+    pub(super) at_once: u32,
+}
+
 /// Everything that determines the future.
 #[derive(Clone, Debug)]
 pub(super) struct Moment {
@@ -75,6 +89,8 @@ pub(super) struct Moment {
     pub(super) files: BTreeMap<String, String>,
     pub(super) jobs: Vec<Job>,
     pub(super) members: Vec<Member>,
+    /// The job arrays of the members.
+    pub(super) arrays: Vec<Array>,
     /// The members that have reached their time limit.
     pub(super) late: BTreeSet<usize>,
     /// Running submissions with their members.
@@ -101,11 +117,19 @@ enum Happening {
         silent: Option<usize>,
         to: usize,
     },
+    /// The leader changes the size of the array, and may be killed after some requests.
+    Resize {
+        member: usize,
+        fault: Option<Fault>,
+    },
     Completes(usize),
     Kill(usize),
     Dies(usize),
     Limit(usize),
 }
+
+/// More requests and writes than any change of the size takes.
+const MOST_REQUESTS: u32 = 3;
 
 /// More writes than any turn performs.
 const MOST_WRITES: u32 = 9;
@@ -118,6 +142,7 @@ impl Moment {
             files: BTreeMap::new(),
             jobs: (0..setting.jobs).map(|_| Job::Waiting).collect(),
             members: (0..setting.members).map(|_| Member::Pending).collect(),
+            arrays: setting.at_once.map(|at_once| Array { first: 0, at_once }).into_iter().collect(),
             late: BTreeSet::new(),
             running: BTreeSet::new(),
             words: BTreeSet::new(),
@@ -130,10 +155,10 @@ impl Moment {
 
     /// Returns a text that differs between moments with different futures.
     pub(super) fn words(&self) -> String {
-        let Self { files, jobs, members, late, running, words, successors, faults, runs, .. } = self;
+        let Self { files, jobs, members, arrays, late, running, words, successors, faults, runs, .. } = self;
         // Heartbeat counters increase without bound and have no influence.
         let text = format!(
-            "{files:?} {jobs:?} {members:?} {late:?} {running:?} {words:?} {successors} {faults:?} {runs}"
+            "{files:?} {jobs:?} {members:?} {arrays:?} {late:?} {running:?} {words:?} {successors} {faults:?} {runs}"
         );
         let beat = |text: &str| {
             let mut parts = text.split("beat");
@@ -172,7 +197,7 @@ impl Moment {
         let mut all = Vec::new();
         for (number, member) in self.members.iter().enumerate() {
             match member {
-                Member::Pending => all.push(Happening::Start(number)),
+                Member::Pending if self.may_start(number) => all.push(Happening::Start(number)),
                 Member::Working(_) | Member::Leading(_) => {
                     for to in 0..self.members.len() {
                         let turn = |fault, silent| Happening::Turn { member: number, fault, silent, to };
@@ -193,12 +218,21 @@ impl Moment {
                     if kills < most.kills {
                         all.push(Happening::Kill(number));
                     }
+                    if matches!(member, Member::Leading(_)) && self.setting.at_once.is_some() {
+                        let resize = |fault| Happening::Resize { member: number, fault };
+                        all.push(resize(None));
+                        if kills < most.kills {
+                            all.extend(
+                                (0..MOST_REQUESTS).map(|requests| resize(Some(Fault::Kill(requests)))),
+                            );
+                        }
+                    }
                     if limits < most.limits && !self.late.contains(&number) {
                         all.push(Happening::Limit(number));
                     }
                 }
                 Member::Killed => all.push(Happening::Dies(number)),
-                Member::Over => {}
+                Member::Pending | Member::Over => {}
             }
         }
         all.extend((0..self.running.len()).map(Happening::Completes));
@@ -208,6 +242,7 @@ impl Moment {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Start(number) => {
+                self.check_size();
                 let worker = self.on_disk(None, |_| Worker::join(Files, id(number), PoolReport::default()));
                 self.members[number] =
                     worker.map_or(Member::Killed, |worker| Member::Working(Box::new(worker)));
@@ -218,6 +253,11 @@ impl Moment {
                     Ok(()) => {}
                     Err(WriteError::Killed) => self.kill(member),
                     Err(WriteError::Failed) => self.faults.failures += 1,
+                }
+            }
+            Happening::Resize { member, fault } => {
+                if let Err(WriteError::Killed) = self.on_disk(fault, |world| world.resize(member)) {
+                    self.kill(member);
                 }
             }
             Happening::Completes(place) => {

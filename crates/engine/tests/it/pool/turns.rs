@@ -77,7 +77,7 @@ impl Moment {
             let is_trusting = self.setting.plant == Plant::TrustLeavers && leader.members()?.len() > 1;
             let stays = is_trusting
                 || leader.another_stays(&id(number), |member| silent.map(id).as_ref() == Some(member))?;
-            *decided = Some(!stays && !self.is_done());
+            *decided = Some(!stays && !self.is_done() && !self.task_waits());
         }
         Ok(None)
     }

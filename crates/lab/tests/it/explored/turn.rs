@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use hsched_engine::{
-    Action, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, QueueState, Rules, Run, Sighting,
-    State, SubmissionKey, Turn, TurnExecutor, World, apply, look,
+    Action, AfterStop, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, QueueState, Rules,
+    Run, Sighting, State, SubmissionKey, Turn, TurnExecutor, World, apply, look,
 };
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::{Budget, Objective, Policy};
@@ -145,7 +145,7 @@ impl World for ExploredWorld<'_> {
         }
     }
 
-    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId, _: AfterStop) -> Answer {
         let entry = self.slurm.find(of, job_id);
         let choice = self.way.borrow_mut().choose(&["heard", "not heard", "answer lost", "lost"]);
         if let (0 | 2, Some(entry)) = (choice, entry) {

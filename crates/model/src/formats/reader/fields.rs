@@ -10,6 +10,8 @@ use crate::ErrorId;
 pub(in crate::formats) struct Fields<'a> {
     pub(super) map: ReaderValue<'a>,
     pub(super) values: BTreeMap<&'a str, ReaderValue<'a>>,
+    /// The known keys that unknown ones resemble.
+    pub(super) misspelt: Vec<String>,
 }
 
 impl<'a> Fields<'a> {
@@ -23,11 +25,16 @@ impl<'a> Fields<'a> {
         self.values.get(key)
     }
 
-    /// Returns the value of a key, and reports it if it is missing.
+    /// Returns whether the map has a key, or an unknown one that resembles it.
+    pub(in crate::formats) fn is_meant(&self, key: &str) -> bool {
+        self.values.contains_key(key) || self.misspelt.iter().any(|misspelt| misspelt == key)
+    }
+
+    /// Returns the value of a key, and reports it if it is missing and not only misspelt, which has been reported.
     pub(in crate::formats) fn required(&self, key: &str) -> Option<&ReaderValue<'a>> {
         let value = self.get(key);
         // A value that is not a map has already been reported.
-        if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
+        if !self.is_meant(key) && (self.map.is_map() || self.map.is_nothing()) {
             self.map.report(
                 ValueError::new(format!("is missing the required key {key}")).id(ErrorId::MissingKey),
             );
