@@ -65,11 +65,9 @@ impl PackSubmission<'_> {
         find: impl Fn() -> Option<T>,
     ) -> Result<T, Failure> {
         if !is_unclear {
-            return Err(failure.hint(format!(
-                "hsched when {} says whether it can start; the jobs are in {}",
-                shell_words::quote(&script.display().to_string()),
-                self.root.display()
-            )));
+            let (script, root) = (script.display(), self.root.display());
+            let hint = format!("hsched when {script} says whether it can start; the jobs are in {root}");
+            return Err(failure.hint(hint));
         }
         let found = (0..LOOKS).find_map(|look| {
             if look > 0 {
