@@ -39,7 +39,7 @@ struct Size {
 type Table = fn(&str);
 
 /// The result of a policy for a problem.
-struct Solved {
+struct SolveResult {
     seconds: f64,
     /// Infinite if a job was not placed.
     objective: f64,
@@ -92,7 +92,7 @@ fn heading() {
 
 fn row(reference: &str, size: Size) {
     for (name, sync) in SYNCS {
-        let solved: Vec<Solved> =
+        let solved: Vec<SolveResult> =
             (0..SEEDS).map(|seed| solve(reference, size, &problem(size, sync, seed))).collect();
         let time = middle_and_worst(solved.iter().map(|solution| solution.seconds));
         let (time, worst_time) = time.map(|seconds| format!("{:.3} ms", seconds * 1e3)).into();
@@ -106,7 +106,8 @@ fn row(reference: &str, size: Size) {
     }
 }
 
-/// Prints by how much the mean completion time of other policies is longer, on average and at most.
+/// Prints by how much the mean completion time of other policies exceeds that of the reference, on average
+/// and at most.
 fn loss(reference: &str) {
     println!("{LOSS_PROBLEMS} problems of {} jobs on {} GPUs", SMALL.jobs, SMALL.gpus);
     println!("| policy | sync | mean loss | worst loss |");
@@ -156,7 +157,7 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
     Problem::live(cluster_view, &jobs, &speeds).expect("a problem").extract(&all, Basis::Queue).problem
 }
 
-fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
+fn solve(name: &str, size: Size, problem: &Problem) -> SolveResult {
     let mut policy: Box<dyn Policy> = hsched_lab::find(name, &Parameters::default()).expect("a policy");
     let clock = SystemClock::default();
     let start = clock.elapsed();
@@ -170,7 +171,7 @@ fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
     let all = plan.verdicts().iter().all(|verdict| verdict.placement().is_some());
     let outcome = PlanFigures::of(problem, &plan).filter(|_| all);
     let objective = outcome.map_or(f64::INFINITY, |outcome| outcome.objective_value);
-    Solved { seconds, objective, gap: lower.map(|lower| objective / lower - 1.0) }
+    SolveResult { seconds, objective, gap: lower.map(|lower| objective / lower - 1.0) }
 }
 
 /// Returns the bound that a plan proves, in seconds of the objective.

@@ -6,7 +6,7 @@ use divan::Bencher;
 use hsched_lab::find;
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 use hsched_plan::{
-    Budget, Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode,
+    Budget, JobModel, Objective, Parameters, Problem, ProblemChanges, Progress, TypeModel, WorkerNode,
 };
 
 /// The allocator of the program, so that its times are measured.
@@ -17,8 +17,8 @@ fn main() {
     divan::main();
 }
 
-/// Returns a cluster of `workers` GPUs in nodes of five (V100, P100 and T4 in turn), and `jobs` like those of
-/// the paper.
+/// Returns a cluster of `workers` GPUs in nodes of five (P100, T4 and V100 in turn), and `jobs` jobs like
+/// those of the TPDS 2024 paper.
 fn problem(workers: u32, jobs: u32) -> Problem {
     const NAMES: [&str; 3] = ["p100", "t4", "v100"];
     const RATES: [[f64; 3]; 4] =
@@ -83,7 +83,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         limits: Vec::new(),
         forecasts: Vec::new(),
         start_estimates: None,
-        changed: Changed::All,
+        changed: ProblemChanges::All,
     }
 }
 

@@ -8,7 +8,9 @@ use hsched_engine::clock::{Clock, SystemClock};
 use hsched_lab::find_over_time;
 use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched_plan::{Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode};
+use hsched_plan::{
+    JobModel, Objective, Parameters, Problem, ProblemChanges, Progress, TypeModel, WorkerNode,
+};
 
 const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
 
@@ -95,7 +97,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
     Trace::of_entries(cluster(gpus), (0..jobs).map(entry).collect::<Vec<_>>())
 }
 
-/// A job that takes this number of seconds on its V100.
+/// A job that takes this number of seconds on the V100s that it requests.
 fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
     let rate = |speed: f64| {
         let rate = 100.0 * (1.0 + kind / 26.0) * speed;
@@ -159,6 +161,6 @@ fn cluster(gpus: u32) -> Problem {
         limits: Vec::new(),
         forecasts: Vec::new(),
         start_estimates: None,
-        changed: Changed::All,
+        changed: ProblemChanges::All,
     }
 }

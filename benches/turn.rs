@@ -26,7 +26,7 @@ fn main() {
     divan::main();
 }
 
-/// A cluster whose GPUs other users hold, and that answers no requests.
+/// A cluster that refuses all submissions.
 struct Full(Cluster);
 
 impl World for Full {
@@ -57,7 +57,7 @@ impl World for Full {
     }
 }
 
-/// Returns 100 nodes with eight GPUs each, all in use except those of this number of nodes.
+/// Returns 100 nodes with eight GPUs each, all in use except the GPUs of the first `free` nodes.
 fn full(free: u32) -> Full {
     let node = |number: u32| Node {
         state: NodeState::parse("alloc"),
@@ -103,7 +103,8 @@ fn planner(policy: &mut dyn Policy) -> Planner<'_> {
     }
 }
 
-/// Takes turns repeatedly after a turn has decided on all jobs; then this number of nodes becomes free.
+/// Measures a turn after another turn has decided on all jobs. Unless `is_idle` is set, this number of nodes
+/// becomes free in between, and the decision is forgotten.
 fn bench(bencher: Bencher<'_, '_>, jobs: u32, free: u32, is_idle: bool) {
     let (mut world, mut state, rules) = (full(0), waiting(jobs), rules());
     let mut policy = hsched_lab::find("optimal", &Parameters::default()).expect("a policy");
@@ -118,19 +119,19 @@ fn bench(bencher: Bencher<'_, '_>, jobs: u32, free: u32, is_idle: bool) {
     bencher.bench_local(|| look(&mut world, &state, &rules, &mut planner));
 }
 
-/// Takes a turn without any event.
+/// Measures a turn without any event.
 #[divan::bench(args = JOBS)]
 fn idle(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 0, true);
 }
 
-/// Takes a turn that decides on all jobs again.
+/// Measures a turn that decides on all jobs again.
 #[divan::bench(args = JOBS)]
 fn decides(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 0, false);
 }
 
-/// Takes a turn after a node has become free, so that jobs are submitted.
+/// Measures a turn after a node has become free, which submits jobs.
 #[divan::bench(args = JOBS)]
 fn submits(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 1, false);

@@ -1,4 +1,4 @@
-//! Estimates the waits of a recorded cluster, each with the data of its look.
+//! Estimates the waits that were recorded on a cluster, each from the data at the look that recorded it.
 //!
 //! `cargo bench --bench queue_history -- FILE.csv.gz [--days 2021-06-10..2021-07-20]` prints a CSV: job,
 //! look, and three quantiles of the wait in seconds. With `--score`, it prints their accuracy. The file has a

@@ -69,8 +69,8 @@ fn time(text: &str) -> Option<Time> {
 }
 
 impl Recording {
-    /// Reads a file, compressed with gzip or not. A row without the time of its look belongs to no day and is left out,
-    /// with a message on standard error; other missing values of a row are unknown.
+    /// Reads a file, compressed with gzip or not. A row without the time of its look belongs to no day and is
+    /// skipped, with a message on standard error; other missing values of a row are unknown.
     pub fn read(path: &str) -> Result<Self, Box<dyn Error>> {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes)?;
@@ -117,8 +117,8 @@ fn numbered(names: &mut BTreeMap<String, u32>, name: &str) -> u32 {
     name.parse().unwrap_or_else(|_| *names.entry(name.to_owned()).or_insert(next))
 }
 
-/// Returns a job. `eligible_time`, `start_time` and `end_time` contain data that were unknown at its look and
-/// are therefore removed.
+/// Returns a job. An `eligible_time` after the look was unknown at the look and is removed; `start_time` and
+/// `end_time` are the outcome.
 fn wait<'a>(field: &impl Fn(&str) -> &'a str, asked: Time, numbers: &mut Numbers) -> WaitRecord {
     let number = |name: &str| field(name).trim().parse::<f64>().ok().filter(|value| value.is_finite());
     let mut queue = QueueFigures::default();

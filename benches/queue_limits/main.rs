@@ -1,7 +1,8 @@
 //! Estimates the starts of submissions that were recorded on a cluster with limits, as CSV.
 //!
-//! `cargo bench --bench queue_limits -- DIR` reads `site.json`, `snapshots.tar.gz` and `submissions.jsonl` of a folder, as
-//! `slurm/measure-limits` writes them. If the outcomes of the submissions are known, a score goes to standard error.
+//! `cargo bench --bench queue_limits -- DIR` reads the files `site.json`, `snapshots.tar.gz` and
+//! `submissions.jsonl` of a folder, as `slurm/measure-limits` writes them. If the outcomes of the submissions
+//! are known, a score goes to standard error.
 
 #![expect(
     clippy::expect_used,
@@ -34,7 +35,7 @@ use score::Score;
 /// The number of futures of `hsched when`.
 const FUTURES: usize = 60;
 
-/// The queue as shown to a user of the cluster.
+/// The configuration and the limits of the site, as Slurm shows them to a user.
 #[derive(Deserialize)]
 struct Site {
     assoc: String,
@@ -52,8 +53,8 @@ struct Submission {
     snapshot: String,
     at: f64,
     request: Asked,
-    /// Seconds from the look to the start; `None` if it had not started when the recording ended, after
-    /// `open_s`.
+    /// Seconds from the look to the start; `None` if the job had not started when the recording ended,
+    /// `open_s` after the look.
     waited_s: Option<f64>,
     open_s: Option<f64>,
     /// The start according to `sbatch --test-only`, in Unix seconds.

@@ -18,8 +18,8 @@ const MANY_GPUS: u32 = 4;
 #[derive(Default)]
 pub struct Score {
     told: Vec<ScoredStart>,
-    /// Submissions that started but got no estimate, and submissions that a limit would never have allowed to
-    /// start.
+    /// Submissions that started but got no estimate, and submissions that started although the estimate was
+    /// that they never would.
     unanswered: usize,
     refused: usize,
     never: Never,
@@ -108,7 +108,8 @@ impl ScoredStart {
     }
 }
 
-/// Returns the distance of estimated starts from the true start; for a single estimate, this is its error.
+/// Returns the distance of the estimated starts from the true start (CRPS); for a single estimate, this is
+/// its error.
 fn crps(starts: &[Seconds], waited: f64) -> Option<f64> {
     let mean = |all: Vec<f64>| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     let error = mean(starts.iter().map(|start| (start.0 - waited).abs()).collect())?;

@@ -14,7 +14,7 @@ const SCALING: f64 = 0.95;
 const DECISIONS: usize = 36;
 const SAMPLES: usize = 40;
 
-/// The result of a decision: seconds to the end.
+/// The result of a decision: the seconds to the job's end under each rule.
 struct Outcome {
     best: f64,
     model: f64,

@@ -20,7 +20,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns whether it started within the interval.
+    /// Returns whether the submission started within the interval.
     pub fn is_held(&self) -> bool {
         (self.start.low.0 - TOLERANCE..=self.start.high.0 + TOLERANCE).contains(&self.waited)
     }
@@ -48,7 +48,7 @@ pub fn rows(all: &[Submission], samples: usize) -> Vec<Row> {
     all.iter().enumerate().filter_map(row).collect()
 }
 
-/// Returns the mean and the median of the known errors in hours, and their number.
+/// Returns the number of known errors, and their mean and median in hours.
 pub fn errors(rows: &[Row], told: impl Fn(&Row) -> Option<f64>) -> (usize, f64, f64) {
     let mut list: Vec<f64> =
         rows.iter().filter_map(|row| Some((told(row)? - row.waited).abs() / HOUR)).collect();

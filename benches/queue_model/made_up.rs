@@ -37,7 +37,7 @@ const TYPES: [&str; 3] = ["a100", "v100", "t4"];
 const SHAPES: [(u32, u32); 8] = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4), (4, 4)];
 const NOW: f64 = 1_800_000_000.0;
 
-/// Returns a full cluster with these numbers of nodes of 4 GPUs and of pending jobs.
+/// Returns a full cluster with this many nodes of 4 GPUs each, and this many pending jobs.
 pub fn snapshot(nodes: usize, waiting: usize, seed: u64) -> Snapshot {
     let mut random = Random::new(seed);
     let gpu_type = |node: usize| TYPES[node % 3];

@@ -16,8 +16,8 @@ const SAMPLES: usize = 24;
 /// Number of requests of each job that are considered together.
 const MOST: usize = 8;
 
-/// Prints the mean time to the end of this number of jobs that are submitted at once, at three loads, in worlds of the
-/// seeds after `first`.
+/// Prints the mean time to the end of several jobs that are submitted at once, at three loads, in worlds of
+/// the seeds after `first`.
 pub fn main(first: u64) {
     println!(
         "| jobs | load | decisions | each alone | each beside those before | together | together / beside |"
@@ -54,7 +54,7 @@ fn row(jobs: usize, load: f64, seed: u64) {
     );
 }
 
-/// Returns the requests of a job, the first to finish first by the forecasts.
+/// Returns the requests of a job, ordered by forecast finish, the earliest first.
 fn ranked(snapshot: &Snapshot, options: &[Trial]) -> Vec<Trial> {
     let requests: Vec<Request> = (0..).zip(options).map(|(id, trial)| trial.request(RequestId(id))).collect();
     let question = Question { snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };

@@ -1,4 +1,5 @@
-//! Time of an estimate by the size of the queue, and the difference between requests simulated together and alone.
+//! Time of an estimate by the size of the queue, and the difference between simulating requests together and
+//! alone.
 
 use std::fs;
 

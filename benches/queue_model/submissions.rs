@@ -1,12 +1,13 @@
-//! Real submissions to a saturated queue, with the queue before each and their outcomes, as snapshots and requests.
+//! Real submissions to a saturated queue, with the queue before each and its outcome, as snapshots and
+//! requests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
-    Asks, EndedJob, FurtherOptions, GpuAsk, GpuCount, NodeHolding, QueueAccount, QueueJob, QueueNode,
-    QueuePartition, Request, RequestId, Running, Snapshot,
+    Asks, EndedJob, FurtherOptions, GpuAsk, GpuCount, HeldNodes, NodeHolding, QueueAccount, QueueJob,
+    QueueNode, QueuePartition, Request, RequestId, Snapshot,
 };
 use serde::Deserialize;
 
@@ -15,7 +16,7 @@ use serde::Deserialize;
 pub struct Submission {
     /// The GPU type.
     pub t: String,
-    /// GPUs; above 4 whole nodes of 4.
+    /// Number of GPUs; more than 4 GPUs are on whole nodes of 4.
     pub g: u32,
     /// Limit in minutes.
     pub lim: f64,
@@ -49,7 +50,7 @@ impl Submission {
         Asks { nodes, gpus, ..Asks::default() }
     }
 
-    /// Returns the request, under an account that has its priority.
+    /// Returns the request, under an account with the submission's priority.
     pub fn request(&self) -> Request {
         Request {
             id: RequestId::default(),
@@ -62,7 +63,7 @@ impl Submission {
         }
     }
 
-    /// Returns the queue before it, with the jobs that had ended by then.
+    /// Returns the queue before the submission, with the submissions that had ended by then.
     pub fn snapshot(&self, earlier: &[Self]) -> Snapshot {
         let mut snapshot = Snapshot::empty(Time(self.at));
         let names = (1..=3).map(|n| (format!("a{n}"), "a100"));
@@ -137,7 +138,7 @@ fn job(line: &str) -> QueueJob {
         cpus: Some(1),
         memory_mib: None,
     };
-    let running = runs.then(|| Running {
+    let running = runs.then(|| HeldNodes {
         since: time(start),
         holds: hostlist::expand(nodes).expect("nodes").iter().map(holds).collect(),
     });
@@ -158,7 +159,7 @@ fn job(line: &str) -> QueueJob {
     }
 }
 
-/// Returns a date without its time zone, which is UTC.
+/// Parses a date without a time zone as UTC.
 pub fn time(text: &str) -> Time {
     let date = chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S").expect("a date");
     #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]

@@ -1,6 +1,6 @@
 //! A small cluster with rules that are not those of the model: passes once a minute, only the first pending
 //! job of a type has a reservation (EASY), jobs go to the fullest node that has room, and priorities follow
-//! the users' past use and age.
+//! the users' past use and the jobs' age.
 
 use hsched_model::{GpuType, Seconds};
 use hsched_queue::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Snapshot};
@@ -45,7 +45,7 @@ pub struct World {
     free: Vec<u32>,
     waiting: Vec<Job>,
     running: Vec<Run>,
-    /// The future arrivals, the last first.
+    /// The future arrivals, the last one first.
     coming: Vec<Job>,
     ended: Vec<Value>,
     used: [f64; USERS],
@@ -115,7 +115,7 @@ impl World {
         world
     }
 
-    /// Advances the time.
+    /// Advances the time and processes all events until then.
     pub fn go_until(&mut self, time: f64) {
         while self.now < time && self.step() {}
     }
@@ -141,7 +141,7 @@ impl World {
     /// Returns the seconds to the end of each of some jobs that are submitted now.
     pub fn finishes(&self, trials: &[Trial]) -> Vec<f64> {
         let mut world = self.clone();
-        // Below the orders of a race, above all others.
+        // These ids lie below those of `finish` and above all others.
         let first = usize::MAX / 4;
         let job = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
         world.waiting.extend(trials.iter().enumerate().map(job));
@@ -217,7 +217,7 @@ impl World {
             *priority = self.priority(job.user, self.now - job.submitted);
         }
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.id.cmp(&b.1.id)));
-        // The reservation of each type: its nodes and its begin.
+        // The reservation of each type: its nodes and its start.
         let mut reserved: [Option<(Vec<usize>, f64)>; 3] = [None, None, None];
         let mut own_started = false;
         for (_, job) in order {

@@ -12,8 +12,7 @@ use serde::Serialize;
 
 use crate::record::{Ended, Order, Site};
 
-/// Speeds in the order of the types' names, and the fraction of each GPU's speed that remains when their number
-/// doubles.
+/// Relative speed of each type, and the fraction of each GPU's speed that remains when their number doubles.
 const SPEEDS: [(&str, f64); 3] = [("a100", 1.0), ("v100", 0.6), ("t4", 0.25)];
 const SCALING: f64 = 0.95;
 /// The work of each job, in hours of one GPU of the fastest type.
@@ -23,7 +22,7 @@ const SAMPLES: usize = 60;
 const HOUR: f64 = 3600.0;
 const LOOK: f64 = 1800.0;
 
-/// The policy that chooses.
+/// The compared policies, which take turns.
 const POLICIES: [(&str, Choose); 4] =
     [("4 A100", fixed), ("free now", free_now), ("--test-only", by_test_only), ("by forecast", by_forecast)];
 
@@ -40,7 +39,7 @@ struct Chosen {
     ended: Option<f64>,
 }
 
-/// Submits this number of jobs by each policy, at this mean interval, and records the end of each.
+/// Submits this number of jobs by each policy, one per interval, and records the end of each.
 pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Path) {
     let mut site = Site::of(cluster);
     let mut jobs: Vec<Chosen> = Vec::new();
@@ -169,7 +168,7 @@ fn fixed(_: &Site, _: &Snapshot, options: &[Request]) -> Option<usize> {
     options.iter().position(|option| gpus(option) == "4 a100")
 }
 
-/// The fastest free type, or else the fastest type.
+/// The fastest request whose GPUs are free, or else the fastest request.
 fn free_now(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
     let free = |node: &hsched_queue::QueueNode, gpu_type: &GpuType| {
         let all: u32 =

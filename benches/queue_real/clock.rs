@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A clock that runs `speed` times as fast as the machine's.
 pub struct ClusterClock {
     speed: f64,
-    /// Its time when the machine's clock was 0.
+    /// The clock's time when the machine's clock was 0.
     offset: f64,
 }
 

@@ -2,7 +2,8 @@
 //! the queue before each submission and its outcome; `score` estimates each start from that queue and
 //! compares; `choose` lets four policies choose requests for equal jobs and compares the times to their ends.
 //!
-//! `slurm/measure-starts` and `slurm/measure-choice` run them. Forecasts are made afterwards, so that one recording serves every version of the model.
+//! `slurm/measure-starts` and `slurm/measure-choice` run them. The estimates are made afterwards, so that one
+//! recording serves every version of the model.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! Estimated against true waits as a chart: a point for each start, a line for its interval, both axes logarithmic.
+//! Estimated against true waits as a chart: a point for each start and a line for its interval. Both axes are
+//! logarithmic.
 
 use std::fmt::Write as _;
 

@@ -25,7 +25,7 @@ struct ScoredStart {
     /// Error of the median, and of `--test-only`.
     error: f64,
     test_only: Option<f64>,
-    /// The quantile of the samples at which it started.
+    /// The quantile of the samples at which the job started.
     point: f64,
     starts: Vec<f64>,
     /// Time of the estimate, in Unix seconds.

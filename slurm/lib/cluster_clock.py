@@ -5,7 +5,7 @@ import time
 
 
 class Clock:
-    """The cluster's time, and the variables that make a program go by it."""
+    """The cluster's time, and the variables that make a program use it."""
 
     def __init__(self, cluster):
         with open(f"{cluster}/etc/clock", encoding="utf-8") as file:
@@ -19,7 +19,7 @@ class Clock:
         self.offset = min(self.ask() for _ in range(5))[1]
 
     def ask(self):
-        """Returns how long an answer took, and how far the cluster's time is from that many times ours."""
+        """Returns how long the answer took, and the difference between the cluster's time and ours times the speed."""
         begin = time.time()
         variables = {**os.environ, **self.variables}
         shown = subprocess.run(["date", "+%s.%N"], env=variables, capture_output=True, text=True, check=True)

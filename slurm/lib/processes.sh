@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Finds, records and stops the processes of one cluster, and never those of another.
-# A
-# daemon is identified by its pid and start time, and by the marker in its environment. A slurmstepd overwrites its
+#
+# A daemon is identified by its pid and start time, and by the marker in its environment. A slurmstepd overwrites its
 # environment, but keeps files below DIR open. A job's process has this cluster's SLURM_CONF and a SLURMD_NODENAME.
 
 readonly MARKER=HSCHED_DEV_CLUSTER_OF

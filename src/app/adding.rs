@@ -17,7 +17,7 @@ use hsched_model::{Job, JobName};
 use hsched_ui::{Exit, Failure};
 
 /// Options for adding jobs.
-pub(crate) struct Adding<'a> {
+pub(crate) struct AdditionOptions<'a> {
     pub context: &'a Context,
     /// Additional sbatch options for every submission.
     pub sbatch: &'a [String],
@@ -62,7 +62,7 @@ pub(crate) enum By {
     Follower(BackendKind),
 }
 
-impl Adding<'_> {
+impl AdditionOptions<'_> {
     /// Adds the jobs to the state, all or none, or leaves a deferred command; returns the effect on each job.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Adding<'_> {
     }
 }
 
-/// Returns the names of the jobs that do not stay unchanged.
+/// Returns the names of the jobs that would be added or replaced.
 pub(crate) fn new_names<'j>(jobs: &'j [Job], state: &State, restart: bool) -> Vec<&'j JobName> {
     jobs.iter().filter(|job| restart || !is_kept(job, state)).map(|job| &job.name).collect()
 }
@@ -166,7 +166,7 @@ pub(crate) fn events_of(wanted: &DeferredChange, state: &State) -> Vec<Event> {
 }
 
 /// Returns whether the same run of a sweep is waiting, queued or completed in the state. A sweep that gets
-/// more runs keeps such runs and repeats its failed ones.
+/// more runs keeps these runs and repeats its failed ones.
 fn is_kept(job: &Job, state: &State) -> bool {
     let Some(known) = state.find(&job.name) else { return false };
     let is_same = job.variant.is_some() && known.job.variant == job.variant && job.epochs <= known.job.epochs;
@@ -206,7 +206,7 @@ impl Addition {
         matches!(self.before, Before::Kept { .. })
     }
 
-    /// Returns its effect as a word for JSON.
+    /// Returns the addition's effect as a word for JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self.before {
             Before::Nothing => "added",
@@ -216,7 +216,7 @@ impl Addition {
         }
     }
 
-    /// Returns its effect as text.
+    /// Returns the addition's effect as text.
     pub(crate) fn text(&self, dry_run: bool, by: By) -> String {
         let would = match by {
             _ if dry_run => "would be ",

@@ -15,7 +15,7 @@ pub(crate) fn behind(job: &Job) -> Option<String> {
         .then(|| format!("depends on {}: hsched watch submits it once {which} completed", names.join(", ")))
 }
 
-/// Returns a note for each predecessor that is not in the file; it may have been added before.
+/// Adds a note for each predecessor that is not in the file; it may have been added before.
 pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
     for job in jobs {
         let unknown = job.after.iter().filter(|name| jobs.iter().all(|other| other.name != **name));
@@ -37,7 +37,7 @@ fn did_you_mean(dependent: &Job, name: &JobName, jobs: &[Job]) -> Option<String>
 /// themselves.
 ///
 /// # Errors
-/// Names the first such job.
+/// If there is one of these; the message names the first one.
 pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure> {
     let known = state.jobs.iter().map(|tracked| &*tracked.job).chain(jobs);
     // Jobs of the file replace others with the same names.

@@ -38,7 +38,7 @@ impl SubmissionResult {
         }
     }
 
-    /// Returns the message if certainly nothing was submitted.
+    /// Returns the message if it is not certain that the job was submitted.
     pub(crate) fn message(&self) -> Option<&str> {
         match &self.answer {
             Answer::Refused { message }

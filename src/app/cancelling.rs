@@ -10,8 +10,8 @@ use hsched_engine::{
 use hsched_model::JobName;
 use hsched_ui::{Exit, Failure};
 
-/// Updates the state if one of the jobs may be in Slurm or no `hsched run` is running any more; returns the
-/// error if Slurm did not answer.
+/// Observes the jobs and updates the state, unless the backend is Slurm and Slurm can have none of these
+/// jobs; returns the error if Slurm did not answer.
 pub(crate) fn look(
     session: &mut Session<'_>,
     names: &[JobName],

@@ -8,14 +8,12 @@ use std::time::Duration;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::app::context::Context;
-use crate::app::permissions::user_name;
+use crate::app::slurm::permissions::account_names;
 use crate::app::{deferred_commands, speeds, state};
-use crate::settings::{KEYS, SetBy, process_environment};
+use crate::settings::{KEYS, SetBy};
 use hsched_engine::State;
 use hsched_engine::store::Results;
 use hsched_model::catalogue;
-use hsched_slurm::permission::{self, Associations};
-use hsched_slurm::{Runner, System};
 
 /// How long Slurm may take to list accounts, because the user waits for the completion.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -94,11 +92,7 @@ pub(crate) fn settings() -> ArgValueCandidates {
 /// Completes accounts: those that Slurm lists for the user, and that of the settings.
 pub(crate) fn accounts() -> ArgValueCandidates {
     names(|context| {
-        let slurm = System::new(process_environment(), PATIENCE);
-        let printed = slurm.run(&permission::command(&user_name())).map(|output| output.stdout);
-        let associations = Associations::parse(&printed.unwrap_or_default(), None);
-        let default_account = context.settings.jobs.account.clone();
-        Some(associations.accounts().into_iter().map(str::to_owned).chain(default_account).collect())
+        Some(account_names(PATIENCE).into_iter().chain(context.settings.jobs.account.clone()).collect())
     })
 }
 

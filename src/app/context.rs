@@ -1,18 +1,16 @@
 //! The context of every command: settings, terminal, clock and Slurm.
 
-use std::cell::OnceCell;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::app::slurm::client::SlurmClient;
 use crate::settings::{
     ColorMode, CommandLineSetting, Feature, Settings, SettingsProblems, Sources, columns, is_ascii,
     is_dumb_terminal,
 };
-use hsched_engine::clock::{Clock, SystemClock};
+use hsched_engine::clock::SystemClock;
 use hsched_model::ErrorId;
-use hsched_slurm::{CommandError, CommandLine, System, read, site};
 use hsched_ui::{Exit, Failure, ProgressLine, Terminal, TerminalKind};
 
 /// The environment of a command.
@@ -22,11 +20,9 @@ pub(crate) struct Context {
     pub wrong_settings: Option<SettingsProblems>,
     pub terminal: Terminal,
     pub clock: SystemClock,
-    pub slurm: System,
+    pub slurm: SlurmClient,
     /// Directory in which the command was started.
     pub directory: PathBuf,
-    /// Slurm's configuration, after it was read once.
-    config: OnceCell<Option<site::Config>>,
 }
 
 /// Output format of a command.
@@ -72,40 +68,8 @@ impl Context {
         for note in settings.notes() {
             terminal.say(&format!("note: {note}"));
         }
-        let limit = Duration::try_from_secs_f64(settings.slurm_timeout.0).unwrap_or(System::LIMIT);
-        let slurm = System::new(crate::settings::process_environment(), limit);
-        let (clock, config) = (SystemClock::default(), OnceCell::new());
-        Ok(Self { settings, wrong_settings, terminal, clock, slurm, directory, config })
-    }
-
-    /// Returns Slurm's configuration; `None` if it is unavailable. Calls Slurm once.
-    pub(crate) fn config(&self) -> Option<&site::Config> {
-        if let Some(known) = self.config.get() {
-            return known.as_ref();
-        }
-        let pause = |pause| self.clock.sleep(pause);
-        match read(&self.slurm, &site::config_command(), &pause) {
-            // If Slurm does not answer now, the next turn calls it again.
-            Err(error) if error.is_without_slurm() => None,
-            answer => {
-                let config = || answer.ok().map(|output| site::Config::parse(&output.stdout));
-                self.config.get_or_init(config).as_ref()
-            }
-        }
-    }
-
-    /// Returns Slurm's name of the cluster; `None` if it is unavailable.
-    pub(crate) fn cluster_name(&self) -> Option<String> {
-        self.config()?.get("ClusterName").map(str::to_owned)
-    }
-
-    /// Runs a read-only Slurm command and returns its output, with retries while Slurm is busy.
-    ///
-    /// # Errors
-    /// If Slurm is missing or does not answer (exit 69), or the command fails.
-    pub(crate) fn ask(&self, command: &CommandLine) -> Result<String, Failure> {
-        let answer = read(&self.slurm, command, &|pause| self.clock.sleep(pause));
-        answer.map(|output| output.stdout).map_err(|error| slurm_failure(&error))
+        let slurm = SlurmClient::new(settings.slurm_timeout.0);
+        Ok(Self { settings, wrong_settings, terminal, clock: SystemClock::default(), slurm, directory })
     }
 
     /// Refuses a feature that the site's administrators have disabled.
@@ -133,33 +97,5 @@ impl Context {
     /// Prints a note.
     pub(crate) fn note(&self, note: &str) {
         self.terminal.say(&format!("note: {note}"));
-    }
-}
-
-/// Converts a Slurm command's error to a failure.
-pub(crate) fn slurm_failure(error: &CommandError) -> Failure {
-    let exit = if error.is_without_slurm() { Exit::SlurmUnavailable } else { Exit::Failed };
-    let id = match error {
-        CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => ErrorId::SlurmMissing,
-        CommandError::Unreachable { .. } => ErrorId::SlurmUnreachable,
-        CommandError::TimedOut { .. } => ErrorId::SlurmTimeout,
-        CommandError::TooMuchOutput { .. } | CommandError::Unexpected { .. } => ErrorId::SlurmOutput,
-        CommandError::Start { .. } | CommandError::Failed { .. } => ErrorId::SlurmRefused,
-    };
-    let failure = Failure::from_error(exit, error).id(id);
-    match error {
-        CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => failure.hint(
-            "without Slurm, hsched run trains on the GPUs of this machine, and plan and \
-                simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)",
-        ),
-        CommandError::TimedOut { .. } => failure
-            .hint("allow more time with --set slurm_timeout=60s, or check whether `scontrol ping` answers"),
-        CommandError::Unreachable { .. } => failure.hint(
-            "check whether `scontrol ping` answers; without Slurm, hsched run trains on the GPUs of this \
-             machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output \
-             (--from FILE)",
-        ),
-        CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
-        _ => failure,
     }
 }

@@ -7,7 +7,7 @@ use hsched_ui::{Exit, Failure};
 /// Refuses a copy whose name belongs to another job in the state, and a job whose name belongs to a copy.
 ///
 /// # Errors
-/// Names the first such job.
+/// If there is one of these; the message names the first one.
 pub(crate) fn refuse_others(jobs: &[Job], state: &State) -> Result<(), Failure> {
     for job in jobs {
         let same = state.jobs.iter().find(|tracked| tracked.job.name == job.name);

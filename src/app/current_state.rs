@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
 use crate::app::{deferred_commands, session, state};
-use hsched_engine::live::{Reported, reported};
+use hsched_engine::live::{ReportedData, reported};
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, StateView};
 use hsched_engine::{
@@ -84,7 +84,7 @@ fn count_reported(
     now: Time,
     rules: &Rules,
 ) -> Vec<String> {
-    let Reported { epochs, odd, stalls, notes, .. } = reported(root, state, samples, now);
+    let ReportedData { epochs, odd, stalls, notes, .. } = reported(root, state, samples, now);
     for (of, what) in odd {
         apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
     }

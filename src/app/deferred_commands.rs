@@ -19,7 +19,7 @@ pub(crate) fn left(backend: BackendKind) -> String {
     format!("another hsched holds the state directory: {follower} applies this command at its next turn")
 }
 
-/// Returns the process that will carry it out, as a JSON word.
+/// Returns the process that will carry out a deferred command, as a JSON word.
 pub(crate) fn word(backend: BackendKind) -> &'static str {
     match backend {
         BackendKind::Queue => "watch",
@@ -44,7 +44,7 @@ pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failur
     expected_there(context, rules).map(|(state, _)| state)
 }
 
-/// Returns it together with the backend of its jobs.
+/// Returns the state of [`expected`] together with the backend of its jobs.
 ///
 /// # Errors
 /// If a file cannot be used.

@@ -4,14 +4,14 @@ use crate::app::planning::{PlanningInput, PlanningResult, those_behind};
 use crate::app::start_estimates::OptionEstimate;
 use hsched_engine::{PlannedSubmission, spares};
 use hsched_model::{Cluster, JobDefaults, RequestOption};
-use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 use hsched_ui::{Exit, Failure};
 
 /// The policy name in plan files of plans through the queue.
 const THROUGH_QUEUE: &str = "queue";
 
-/// Why a job of such a plan has no GPUs in it.
+/// Why a job of a plan through the queue has no GPUs in it.
 const BEHIND: &str = "its request is queued behind another job of this plan that may use the same GPUs";
 
 /// Why a job has no request although some exist.
@@ -66,7 +66,7 @@ pub(crate) fn entries(
     }
     let plan = at_one_time(&input, &intents, without)
         .ok_or_else(|| Failure::new(Exit::Internal, "the plan for the chosen requests is invalid"))?;
-    let solved = Solved {
+    let solved = SolvedProblem {
         problem: &input.problem,
         jobs: &input.jobs,
         cluster: &input.cluster,
@@ -109,8 +109,8 @@ fn placement(problem: &Problem, cluster: &Cluster, job: usize, option: &RequestO
     checked(problem, vec![(job, Decision::place(placement.clone()))]).map(|_| placement)
 }
 
-/// Returns the plan that gives GPUs to as many jobs as fit together, in order; `changes` says why the others
-/// have none.
+/// Returns the plan that gives GPUs to as many jobs as fit together, in order. `changes` has the decisions on
+/// the jobs without requests; the jobs that do not fit wait.
 fn at_one_time(
     PlanningInput { problem, .. }: &PlanningInput,
     intents: &[PlannedSubmission],

@@ -41,7 +41,7 @@ pub(crate) fn is_data(text: &str, path: &Path) -> bool {
 /// Refuses YAML and JSON in place of a batch script.
 ///
 /// # Errors
-/// Names the commands that read such a file.
+/// If the text is YAML or JSON; the message names the commands that read files of this kind.
 pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
     if !is_data(text, path) {
         return Ok(());
@@ -69,7 +69,7 @@ pub(crate) fn note_examples(text: &str, path: &Path, command: &str) -> Option<St
 /// Refuses jobs with values of `hsched init` that were not replaced, so that they do not reach Slurm.
 ///
 /// # Errors
-/// Names all of them.
+/// If there is such a value; the message names all of them.
 pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<(), Failure> {
     let file = name(path);
     let in_lines = formats::starter::unedited(text);

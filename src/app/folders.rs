@@ -53,8 +53,8 @@ pub(crate) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
     }
 }
 
-/// Returns whether a run of a job can be continued after its time limit: its owner states that it saves, or
-/// an earlier run was seen to resume or to write into its checkpoint directory.
+/// Returns whether a run of a job can be continued after its time limit: the user states that it saves, or an
+/// earlier run was seen to resume or to write into its checkpoint directory.
 pub(crate) fn resumes(context: &Context, job: &Job) -> bool {
     if job.resumes() {
         return true;

@@ -9,7 +9,7 @@ use hsched_ui::Failure;
 /// Returns a warning if the plan would change with estimated speeds one standard deviation lower or higher.
 ///
 /// # Errors
-/// If a plan with such speeds cannot be made.
+/// If no plan can be made with the changed speeds.
 pub(crate) fn warning(
     problem: &Problem,
     plan: &CheckedPlan,

@@ -1,25 +1,19 @@
 //! The input files and commands: cluster, jobs, plan, templates; each error names its file.
 
-use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
 use crate::app::file_kind;
-use crate::app::slurm;
+use crate::app::slurm::{self, SavedClusterArgs};
 use hsched_engine::render::Template;
 use hsched_model::formats;
 use hsched_model::{Cluster, ErrorId, Job};
-use hsched_slurm::saved::{self, Columns, Saved, SavedBundle};
-use hsched_slurm::sinfo;
 use hsched_ui::{Exit, Failure};
 
 /// The byte order mark, which some editors and shells add before the text of a file.
 const MARK: &[u8] = "\u{feff}".as_bytes();
-
-/// The byte order mark of little-endian UTF-16.
-const UTF16_MARK: &[u8] = &[0xff, 0xfe];
 
 /// Maximum length of an input file in bytes: a mistyped path to a data set must not fill the memory.
 const LENGTH_LIMIT: u64 = 256 << 20;
@@ -30,39 +24,30 @@ pub(crate) struct ClusterArgs {
     /// Read a cluster file instead of asking Slurm.
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
-    /// Read saved Slurm output instead of asking Slurm; - reads standard input.
-    ///
-    /// Accepts output of `scontrol show node`, `scontrol show nodes --json`, `sinfo --json`, tables of `sinfo` that name
-    /// or count nodes, cluster files, output of `hsched inventory --format json`, and bundles of `hsched doctor --bundle`.
-    #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
-    from: Option<PathBuf>,
-    /// Format of the table given to --from, if it has no header line.
-    ///
-    /// This is the argument of `sinfo -o` or `-O`, such as '%N|%G|%T' or 'NodeList:|,Gres:|,StateLong:|'.
-    #[arg(long, value_name = "FORMAT", requires = "from")]
-    columns: Option<Columns>,
+    #[command(flatten)]
+    saved: SavedClusterArgs,
 }
 
 impl ClusterArgs {
     /// Returns the arguments for a cluster file.
     pub(crate) fn of_file(path: PathBuf) -> Self {
-        Self { cluster: Some(path), from: None, columns: None }
+        Self { cluster: Some(path), saved: SavedClusterArgs::default() }
     }
 
     /// Returns the name of the file with the cluster; `None` if Slurm is called.
     pub(crate) fn name(&self) -> Option<String> {
-        self.cluster.as_ref().or(self.from.as_ref()).map(|path| name(path))
+        self.cluster.as_deref().or(self.saved.path()).map(name)
     }
 
     /// Returns whether Slurm is called.
     pub(crate) fn is_live(&self) -> bool {
-        self.cluster.is_none() && self.from.is_none()
+        self.cluster.is_none() && self.saved.path().is_none()
     }
 
     /// Returns the flag with the file's path, and the path.
     pub(crate) fn flag(&self) -> Option<(&'static str, &Path)> {
         let cluster = self.cluster.as_deref().map(|path| ("--cluster", path));
-        cluster.or(self.from.as_deref().map(|path| ("--from", path)))
+        cluster.or(self.saved.path().map(|path| ("--from", path)))
     }
 }
 
@@ -79,97 +64,22 @@ pub(crate) struct ClusterWithNotes {
 /// # Errors
 /// If the file is invalid (exit 78) or Slurm does not answer (exit 69).
 pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<ClusterWithNotes, Failure> {
-    let seen = match (&args.cluster, &args.from) {
+    let seen = match (&args.cluster, args.saved.read()) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
-        (None, Some(path)) => saved_cluster(path, args.columns.as_ref())?,
+        (None, Some(saved)) => saved?,
         (None, None) => return slurm::cluster(context),
     };
-    Ok(completed(seen, context))
+    Ok(slurm::completed(seen, context))
 }
 
-/// Parses the cluster in output of `sinfo`.
+/// Parses a cluster file.
 ///
 /// # Errors
-/// If the text is not output of `sinfo`.
-pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<ClusterWithNotes, Failure> {
-    let (cluster, mut notes) = sinfo::parse(printed)
-        .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
-    if cluster.nodes.is_empty() {
-        notes.push("sinfo lists no nodes: you may not have access to any partition".into());
-    }
-    Ok(completed(ClusterWithNotes { cluster, notes }, context))
-}
-
-fn completed(mut seen: ClusterWithNotes, context: &Context) -> ClusterWithNotes {
-    let named = complete(&mut seen.cluster, context);
-    // An inventory contains its own notes.
-    seen.notes.retain(|note| !named.contains(note));
-    seen.notes.extend(named);
-    seen
-}
-
-/// Adds data that the cluster does not provide: types of untyped GPUs, rates of nodes. Returns notes,
-/// including on accelerators that do not count as GPUs.
-pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
-    let mut notes = hsched_slurm::name_types(cluster, &context.settings.untyped_gpus);
-    notes.extend(hsched_slurm::uncounted_accelerators(cluster));
-    for node in &mut cluster.nodes {
-        node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
-    }
-    notes
-}
-
-fn cluster_file(text: &str, path: &Path) -> Result<ClusterWithNotes, Failure> {
+/// All problems of the file (exit 78).
+pub(crate) fn cluster_file(text: &str, path: &Path) -> Result<ClusterWithNotes, Failure> {
     let cluster =
         formats::cluster::parse(text).map_err(|problems| Failure::from_problems(&problems, &name(path)))?;
     Ok(ClusterWithNotes { cluster, notes: Vec::new() })
-}
-
-/// Returns the cluster in a file of any supported kind.
-fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<ClusterWithNotes, Failure> {
-    let bytes = bytes(path)?;
-    if SavedBundle::is_bundle(&bytes) {
-        return bundled_cluster(&bytes, path);
-    }
-    let (text, mut notes) = match String::from_utf8(bytes) {
-        Ok(text) => (text, Vec::new()),
-        Err(error) if error.as_bytes().starts_with(UTF16_MARK) => (utf16(error.as_bytes()), Vec::new()),
-        Err(error) => {
-            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            (text, vec![format!("{}: not valid UTF-8; invalid bytes are shown as \u{fffd}", name(path))])
-        }
-    };
-    let wrong = |error: &dyn Error| {
-        let failure = Failure::from_error(Exit::BadInput, error).id(ErrorId::ClusterFile);
-        Failure { message: format!("{} {}", name(path), failure.message), ..failure }
-    };
-    let (cluster, said) = match saved::read(&text, columns) {
-        Ok(Saved::ClusterFile) => return cluster_file(&text, path),
-        Ok(Saved::Inventory(json)) => formats::inventory::parse(&json).map_err(|error| wrong(&error))?,
-        Ok(Saved::Printed(cluster, notes)) => (cluster, notes),
-        Err(error) if error.is_of_another_kind() => return Err(wrong(&error).hint(saved::READABLE)),
-        Err(error) => return Err(wrong(&error)),
-    };
-    notes.extend(said);
-    Ok(ClusterWithNotes { cluster, notes })
-}
-
-/// Returns the cluster of a bundle.
-fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<ClusterWithNotes, Failure> {
-    let wrong = |error: &dyn Error| {
-        let failure = Failure::from_error(Exit::BadInput, error).id(ErrorId::ClusterFile);
-        Failure { message: format!("{} {}", name(path), failure.message), ..failure }
-    };
-    let bundle = SavedBundle::parse(bytes).map_err(|error| wrong(&error))?;
-    let printed = bundle.output("sinfo").map_err(|error| wrong(&error))?;
-    let (cluster, notes) = sinfo::parse(printed).map_err(|error| wrong(&error))?;
-    Ok(ClusterWithNotes { cluster, notes })
-}
-
-/// Decodes text written by a Windows shell.
-fn utf16(bytes: &[u8]) -> String {
-    let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-    String::from_utf16_lossy(&units)
 }
 
 /// Returns the jobs of a job file's text.
@@ -186,7 +96,7 @@ pub(crate) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
 /// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.
 ///
 /// # Errors
-/// If a file in that directory cannot be read.
+/// If the directory does not exist, a file in it cannot be read, or it has the helper of an earlier version.
 pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     let mut template = Template::default();
     let Some(directory) = &context.settings.templates else { return Ok(template) };

@@ -1,4 +1,4 @@
-//! Metrics reported by jobs: for each job, the metric that distinguishes variants.
+//! Metrics reported by jobs: for each job, the metric to show.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

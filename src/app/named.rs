@@ -7,15 +7,15 @@ use clap::error::ErrorKind;
 
 /// Parses a word of a table as the corresponding value.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<T: 'static>(pub &'static [(&'static str, T)]);
+pub(crate) struct WordParser<T: 'static>(pub &'static [(&'static str, T)]);
 
-impl<T> Named<T> {
+impl<T> WordParser<T> {
     fn words(&self) -> impl Iterator<Item = &'static str> + use<T> {
         self.0.iter().map(|(word, _)| *word)
     }
 }
 
-impl<T: Copy + Send + Sync + 'static> TypedValueParser for Named<T> {
+impl<T: Copy + Send + Sync + 'static> TypedValueParser for WordParser<T> {
     type Value = T;
 
     fn parse_ref(

@@ -35,7 +35,7 @@ impl From<CapacityChoice> for Capacity {
 }
 
 /// The GPUs on which a plan is made.
-pub(crate) struct Offered {
+pub(crate) struct OfferedGpus {
     pub capacity: Capacity,
     pub problem: Problem,
     /// Whether other jobs hold GPUs that the jobs could use.
@@ -59,7 +59,7 @@ pub(crate) fn offer(
     request: &OfferRequest<'_>,
     context: &Context,
     notes: &mut Vec<String>,
-) -> Result<Offered, Failure> {
+) -> Result<OfferedGpus, Failure> {
     let &OfferRequest { wanted, is_live, cluster, access, jobs, speeds } = request;
     let settings = &context.settings;
     let usual = if settings.capacity.is_empty() { Capacity::Free } else { Capacity::Limits };
@@ -88,10 +88,10 @@ pub(crate) fn offer(
     }
     let problem = problem.extract(&all, basis).problem;
     let is_in_use = !held.is_empty() && problem.offered().iter().sum::<u32>() < up.values().sum();
-    Ok(Offered { capacity, problem, is_in_use })
+    Ok(OfferedGpus { capacity, problem, is_in_use })
 }
 
-/// Returns a note for each type of which fewer GPUs are up than an account may use.
+/// Returns a note for each GPU type with fewer GPUs on nodes that are up than the setting `capacity` states.
 fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<String> {
     let note = |(gpu_type, limit): (&GpuType, &u32)| {
         let up = up.get(gpu_type).copied().unwrap_or(0);

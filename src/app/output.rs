@@ -94,7 +94,8 @@ impl FilePart {
         Ok(())
     }
 
-    /// Reopens the file, because that is when a network file system asks its server for the file's length.
+    /// Opens the file again, because only then does a network file system ask its server for the file's
+    /// length.
     #[expect(clippy::disallowed_methods, reason = "the output of jobs is read here alone")]
     fn open(&self) -> io::Result<Option<(File, u64)>> {
         match File::open(&self.path) {

@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, PlanningInput, prepare, those_behind};
 use hsched_model::catalogue::reference_units;
 use hsched_model::{ErrorId, Seconds, Unit};
-use hsched_plan::plan_file::{PlanFile, PlanVerdict, Solved};
+use hsched_plan::plan_file::{PlanFile, PlanVerdict, SolvedProblem};
 use hsched_plan::{Bound, Parameters, ParetoPlan, PolicyError, Problem};
 use hsched_ui::{Exit, Failure, ProgressLine};
 
@@ -22,7 +22,7 @@ const USUAL_BUDGET: Duration = Duration::from_secs(10);
 pub(crate) struct ParetoFront {
     pub problem: Problem,
     pub plans: Vec<(ParetoPlan, PlanFile)>,
-    /// The unit of their costs; `None` if an offered GPU type has no price.
+    /// The unit of the plans' costs; `None` if an offered GPU type has no price.
     pub unit: Option<Unit>,
     pub notes: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub(crate) fn front(
     })?;
     let with_file = |pareto_plan: ParetoPlan| {
         let proven = pareto_plan.plan.plan().bound.clone().map(|bound| (bound, None::<Seconds>));
-        let solved = Solved {
+        let solved = SolvedProblem {
             problem: &problem,
             jobs: &jobs,
             cluster: &cluster,
@@ -108,7 +108,7 @@ impl ParetoFront {
     }
 }
 
-/// Returns the hourly price of a GPU by type; `None` if an offered type has none.
+/// Returns the price of a GPU hour by type, in reference units; `None` if an offered type has none.
 fn prices(problem: &Problem) -> Option<Vec<f64>> {
     let offered = problem.offered();
     let price = |(gpu_type, count): (&hsched_model::GpuType, &u32)| {

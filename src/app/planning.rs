@@ -6,24 +6,24 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::app::after::{self, behind};
-use crate::app::asking;
 use crate::app::context::Context;
 use crate::app::file_kind;
 use crate::app::goals;
 use crate::app::guesses;
 use crate::app::input::{self, ClusterWithNotes};
-use crate::app::offer::{CapacityChoice, OfferRequest, Offered, keep_partitions, offer};
+use crate::app::offer::{CapacityChoice, OfferRequest, OfferedGpus, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::replicas;
 use crate::app::slow_nodes;
 use crate::app::speeds::{self, SpeedArgs};
 use crate::app::start_estimates;
+use crate::app::state;
 use crate::app::type_names;
 use crate::settings::CommandLineSetting;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, ErrorId, Job, QueueChoice, Seconds};
-use hsched_plan::plan_file::{Capacity, PlanFile, PlanFileError, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, PlanFileError, SolvedProblem};
 use hsched_plan::{
     Bound, Budget, CheckedPlan, Decision, Eligibility, Parameters, Plan, PolicyError, Problem, Verdict,
 };
@@ -155,7 +155,7 @@ pub(crate) fn plan(
     notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
     notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
-    let solved = Solved {
+    let solved = SolvedProblem {
         problem: &problem,
         jobs: &jobs,
         cluster: &cluster,
@@ -263,7 +263,7 @@ pub(crate) fn prepare(
     notes.extend(file_kind::note_examples(text, path, "submit"));
     type_names::note_misspelt(&cluster, &jobs, &mut notes);
     after::note_unknown(&jobs, &mut notes);
-    notes.extend(goals::remarks(&jobs, asking::time(&context.clock)));
+    notes.extend(goals::remarks(&jobs, state::now(context)));
     let live = args.source.is_live();
     let types = Problem::types_of(&cluster);
     let speeds = args.speeds.matrix(context, &jobs, &types)?;
@@ -275,14 +275,14 @@ pub(crate) fn prepare(
         jobs: &jobs,
         speeds: &speeds,
     };
-    let Offered { capacity, mut problem, is_in_use } = offer(&request, context, &mut notes)?;
+    let OfferedGpus { capacity, mut problem, is_in_use } = offer(&request, context, &mut notes)?;
     notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
         // A plan starts now.
         if let Some(Deadline::At(at)) = job.deadline {
-            model.aims.deadline = Some(problem.now.after(at.since(asking::time(&context.clock))));
+            model.aims.deadline = Some(problem.now.after(at.since(state::now(context))));
         }
     }
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {

@@ -6,7 +6,7 @@ use clap::Parser as _;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
-use crate::app::named::Named;
+use crate::app::named::WordParser;
 use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use hsched_model::ErrorId;
 use hsched_plan::{ExecutionMode, Objective, Parameters, Policy, Registry, RegistryError};
@@ -46,15 +46,14 @@ pub(crate) struct OverTimeArgs {
 pub(crate) struct Tuning {
     /// Objective to minimise.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = Named(&Objective::NAMES))]
+          value_parser = WordParser(&Objective::NAMES))]
     objective: Objective,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
 
-/// Parses the name of a policy for one point in time, or one of [`Self::WATCHED`]; others are refused with
-/// the reason.
+/// Parses the name of a policy of one of the sets below; other policies are refused with the reason.
 #[derive(Clone)]
 pub(crate) struct PolicyName {
     names: fn(&Registry) -> Vec<&'static str>,
@@ -109,7 +108,7 @@ impl TypedValueParser for PolicyName {
 }
 
 impl PolicyArgs {
-    /// Returns a policy by name, with these parameters and those of `parameters` without a flag here.
+    /// Returns a policy by name, with the values of these flags; `parameters` has the other values.
     ///
     /// # Errors
     /// If the policy decides over time and is not suitable here.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
-use crate::app::queue_look::{self, Freshness};
+use crate::app::slurm::queue_look::{self, Freshness};
 use crate::app::start_estimates::{ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
@@ -42,7 +42,8 @@ pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -
     busy.saturating_add(more).clamp(1, at_most.max(1))
 }
 
-/// Chooses the requests of some allocations like `when`: the earliest start, with all of them in one queue.
+/// Chooses the requests of some allocations as `when` does: those with the earliest starts while all
+/// allocations wait in one queue.
 ///
 /// # Errors
 /// If Slurm does not answer, or the allocations may have no type of the cluster.
@@ -84,7 +85,7 @@ fn unsuitable(wanted: Option<&GpuType>, all: &[GpuType]) -> String {
 fn stand_in(context: &Context, shape: &PoolShape<'_>, types: &[&GpuType], number: u32) -> Option<Job> {
     let name = JobName::new(&format!("allocation-{number}")).ok()?;
     let mut job = Job::only_planned(name, SAMPLES.into(), 1, SAMPLES.into());
-    // It runs as long as the allocation, scaled by the margin of its time limit.
+    // The job runs as long as the allocation, divided by the margin of its time limit.
     let run_s = shape.time.0 / context.settings.jobs.time_margin;
     let speed = Speed::rate(f64::from(SAMPLES) / run_s / f64::from(shape.gpus))?;
     job.throughput = types.iter().map(|gpu_type| ((*gpu_type).clone(), speed)).collect();

@@ -12,21 +12,21 @@ use hsched_model::{ErrorId, JobId};
 use hsched_ui::{Exit, Failure};
 
 /// The output of a submission.
-pub(crate) struct Printed {
+pub(crate) struct SubmissionOutput {
     pub key: SubmissionKey,
     pub job_id: Option<JobId>,
-    /// Whether its script has started, as far as known.
+    /// Whether the submission's script has started, as far as known.
     pub has_begun: bool,
-    /// Whether the beginning of its part is known.
+    /// Whether it is known where the submission's part of the file begins.
     is_told_apart: bool,
-    /// Its files; several if an sbatch option redirects errors to a separate file.
+    /// The output's files; several if an sbatch option redirects errors to a separate file.
     pub parts: Vec<FilePart>,
-    /// Notes on its files.
+    /// Notes on the output's files.
     notes: Vec<String>,
 }
 
-impl Printed {
-    /// Prints the notes on its files.
+impl SubmissionOutput {
+    /// Prints the notes on the output's files.
     pub(crate) fn note(&self, context: &Context) {
         self.notes.iter().for_each(|note| context.note(note));
         if !self.is_told_apart {
@@ -37,7 +37,7 @@ impl Printed {
         }
     }
 
-    /// Returns its output if that is separable from earlier submissions.
+    /// Returns the submission's output if it can be separated from that of earlier submissions.
     pub(crate) fn told_apart(&self) -> Option<&FilePart> {
         self.parts.first().filter(|_| self.is_told_apart)
     }
@@ -53,12 +53,12 @@ impl Printed {
 ///
 /// # Errors
 /// If the record of a beginning exists and cannot be read.
-pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<Printed>, Failure> {
+pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<SubmissionOutput>, Failure> {
     let root = state::root(context)?;
     let past = tracked.past.iter().map(|past| (&past.attempt, None));
     let present =
         tracked.phase.submissions().iter().map(|submission| (&submission.attempt, Some(submission.stage)));
-    let mut all: Vec<Printed> = Vec::new();
+    let mut all: Vec<SubmissionOutput> = Vec::new();
     for (attempt, stage) in past.chain(present) {
         let next = printed(context, &root, tracked, attempt, stage, &all)?;
         // In a shared file, the output of earlier submissions ends where the next begins.
@@ -74,7 +74,7 @@ pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<P
 }
 
 /// Returns the submission that represents the job: the most advanced one, or else the last.
-pub(crate) fn latest<'a>(tracked: &JobState, all: &'a [Printed]) -> Option<&'a Printed> {
+pub(crate) fn latest<'a>(tracked: &JobState, all: &'a [SubmissionOutput]) -> Option<&'a SubmissionOutput> {
     let foremost = tracked.phase.attempt().map(|attempt| attempt.key(&tracked.job.name));
     match foremost {
         Some(key) => all.iter().find(|candidate| candidate.key == key),
@@ -89,8 +89,8 @@ fn printed(
     tracked: &JobState,
     attempt: &SubmissionRecord,
     stage: Option<Stage>,
-    before: &[Printed],
-) -> Result<Printed, Failure> {
+    before: &[SubmissionOutput],
+) -> Result<SubmissionOutput, Failure> {
     let key = attempt.key(&tracked.job.name);
     let folder = report_folder(root, &key.run, &key.name());
     let begin = reports::begin(&folder).map_err(|error| {
@@ -108,7 +108,7 @@ fn printed(
     let has_begun = begin.is_some() || has_ended || stage == Some(Stage::Running);
     let is_told_apart = begin.is_some() || !is_later;
     let parts = files.iter().enumerate().map(part).collect();
-    Ok(Printed { key, job_id: attempt.job_id, has_begun, is_told_apart, parts, notes })
+    Ok(SubmissionOutput { key, job_id: attempt.job_id, has_begun, is_told_apart, parts, notes })
 }
 
 /// Returns the directory of a job, notes on its files, and the files.

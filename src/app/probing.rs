@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::sbatch_options::refuse_options;
 use crate::app::session::QueueSession;
+use crate::app::slurm::sbatch_options::refuse_options;
 use crate::app::slurm::{self, QueueWorld};
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::MissingSpeed;
@@ -18,11 +18,11 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Action, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State, SubmissionKey,
-    Timed, TurnExecutor, Update, World, apply, notice,
+    Action, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State, StepTiming,
+    SubmissionKey, TurnExecutor, Update, World, apply, notice,
 };
 use hsched_model::{Access, Cluster, ErrorId, Estimates, Holdings, Job, JobId, JobName, Seconds};
-use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, ClusterView, Parameters, Problem, Verdict, checked};
 use hsched_ui::{Exit, Failure, ProgressLine, Story};
@@ -136,7 +136,7 @@ impl Prober<'_> {
             );
         }
         let policy = hsched_lab::registry().names()[0];
-        let solved = Solved {
+        let solved = SolvedProblem {
             problem: &problem,
             jobs: &jobs,
             cluster: self.cluster,
@@ -260,7 +260,7 @@ impl Prober<'_> {
     }
 
     /// Returns the trial steps that a probe has reported: sizes and times.
-    fn trials(&self, round: &ProbeRound, name: &JobName) -> Result<Vec<Timed>, Failure> {
+    fn trials(&self, round: &ProbeRound, name: &JobName) -> Result<Vec<StepTiming>, Failure> {
         let folder = report_folder(&state::root(self.context)?, &round.run, name.as_str());
         reports::probes(&folder).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot read the reports in {}: {error}", folder.display()))
@@ -303,7 +303,7 @@ impl Prober<'_> {
         }
         if samples.is_empty() {
             let at = state::now(self.context).0;
-            let trial = |timed: Timed| Sample {
+            let trial = |timed: StepTiming| Sample {
                 key: key.clone(),
                 batch: timed.batch,
                 seconds: timed.time.0,

@@ -2,11 +2,11 @@
 
 use crate::app::context::Context;
 use crate::app::folders;
+use crate::app::slurm;
 use crate::app::speeds::SpeedArgs;
 use hsched_engine::{JobRequests, Knows, Listing};
-use hsched_model::{Job, RequestOption, SbatchOptions, Seconds, Walltime};
+use hsched_model::{Job, RequestOption, Seconds, Walltime};
 use hsched_queue::Snapshot;
-use hsched_slurm::sbatch_options;
 use hsched_ui::{Failure, duration};
 
 /// The requests of a job; if there are none, the reason.
@@ -24,7 +24,7 @@ pub(crate) fn requests(
     notes: &mut Vec<String>,
 ) -> Result<Requests, Failure> {
     let settings = &context.settings;
-    let options = options(context, job, snapshot);
+    let options = slurm::sbatch_options::read(context, job, snapshot.taken_at);
     let listing = Listing {
         job,
         snapshot,
@@ -55,20 +55,14 @@ pub(crate) fn requests(
     Ok((listed.requests, nothing))
 }
 
-/// Parses a job's sbatch options, after those of the setting `sbatch`.
-pub(crate) fn options(context: &Context, job: &Job, snapshot: &Snapshot) -> SbatchOptions {
-    let words = [&context.settings.jobs.sbatch[..], &job.launch.sbatch].concat();
-    sbatch_options(&words, snapshot.taken_at)
-}
-
 /// Returns a note on relevant options that a job's estimates ignore.
 pub(crate) fn not_counted(job: &Job, requests: &[RequestOption]) -> Option<String> {
     let left = &requests.first()?.not_counted;
     (!left.is_empty()).then(|| format!("{}: not counted: {}", job.name, left.join(" ")))
 }
 
-/// Notes which requests a time limit would end before the job is done, with advice; returns whether these are
-/// all of them.
+/// Notes which requests a time limit would end before the job is done, with advice; returns the reason if
+/// these are all of them.
 fn too_short(job: &Job, listed: &JobRequests, notes: &mut Vec<String>) -> Option<String> {
     let cut = &listed.cut;
     if cut.is_empty() {

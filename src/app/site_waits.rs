@@ -73,7 +73,7 @@ impl SiteWaits {
         self.model.is_used(snapshot.others_hidden).then_some(self.model.basis)
     }
 
-    /// Returns the training data, whether or not the model is used.
+    /// Returns the basis of the model, whether or not it is used.
     pub(crate) fn basis_of_all(&self) -> LearntBasis {
         self.model.basis
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::app::context::Context;
-use crate::app::named::Named;
+use crate::app::named::WordParser;
 use crate::app::state;
 use crate::settings::CommandLineSetting;
 use hsched_engine::store::{BY_HAND, SpeedFile};
@@ -30,7 +30,7 @@ pub(crate) struct EstimateArgs {
     /// Estimate speeds that are neither measured nor in the job file, so that jobs can use these GPU types. `learnt`
     /// estimates from other models that were measured on both types; `all` also uses the job files and the table of
     /// GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence.
-    #[arg(long, value_name = "WHICH", value_parser = Named(&Estimates::NAMES))]
+    #[arg(long, value_name = "WHICH", value_parser = WordParser(&Estimates::NAMES))]
     estimate: Option<Estimates>,
 }
 

@@ -1,17 +1,18 @@
 //! Start estimates of one job's requests: snapshots, forecasts, and the choice of a request.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::after::behind;
-use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::app::predictions::{self, PastPredictions};
-use crate::app::queue_look::{self, Freshness, Looked};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
+use crate::app::slurm::queue_look::{self, AgedSnapshot, Freshness};
 use crate::app::speeds::SpeedArgs;
+use crate::app::state;
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{
@@ -19,9 +20,9 @@ use hsched_model::{
 };
 use hsched_queue::{
     Calibration, Estimate, Growth, GrowthSource, PriorityEstimate, Question, Snapshot, Start, StartEstimate,
-    forecast,
+    forecast, jobs_in_words,
 };
-use hsched_ui::{Exit, Failure};
+use hsched_ui::{Exit, Failure, Terminal};
 
 /// Options for the queue.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -101,15 +102,15 @@ pub(crate) struct ClusterQueue {
     pub age: Seconds,
     /// Calibration from past predictions for this cluster.
     pub learnt: Option<PastPredictions>,
-    /// The model of its waits learnt from looks.
+    /// The model of the cluster's waits, learnt from looks.
     pub site: Option<SiteWaits>,
-    /// Whether it was read from Slurm, so that `--refresh` can read it again.
+    /// Whether the queue was read from Slurm, so that `--refresh` can read it again.
     is_live: bool,
 }
 
 impl ClusterQueue {
     /// Returns Slurm's queue as it was read.
-    pub(crate) fn live(context: &Context, looked: Looked) -> Self {
+    pub(crate) fn live(context: &Context, looked: AgedSnapshot) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
         Self {
             name,
@@ -121,26 +122,55 @@ impl ClusterQueue {
         }
     }
 
+    /// Returns the queue as it is now, if this look is too old for the conclusion that a job starts at once;
+    /// `None` if it is not, or if Slurm does not show a newer one.
+    ///
+    /// # Errors
+    /// If Slurm's answer cannot be read.
+    pub(crate) fn newer(&self, context: &Context) -> Result<Option<Self>, Failure> {
+        if !self.is_live || self.age < queue_look::FRESH {
+            return Ok(None);
+        }
+        let queue = Self::live(context, queue_look::look(context, Freshness::Seconds)?);
+        Ok((queue.age < self.age).then(|| queue.with_site(context)))
+    }
+
     /// Returns the queue with the model learnt from looks.
     pub(crate) fn with_site(self, context: &Context) -> Self {
         Self { site: site_waits::learnt(context), ..self }
     }
 
-    /// Returns when it was read, in words; for an older look, also how to read it again.
-    pub(crate) fn seen(&self) -> String {
+    /// Returns when the queue was read, for the first line of an answer, if its age matters.
+    pub(crate) fn seen_earlier(&self) -> Option<String> {
+        self.is_old().then(|| self.seen())
+    }
+
+    /// Returns this first line, or an empty text.
+    pub(crate) fn first_line(&self, terminal: Terminal) -> String {
+        let line = |seen: String| hsched_ui::wrap(&seen, terminal.width(), "  ") + "\n";
+        self.seen_earlier().map_or_else(String::new, line)
+    }
+
+    /// Returns when the queue was read, for a note, if its age does not matter.
+    pub(crate) fn seen_now(&self) -> Option<String> {
+        (!self.is_old()).then(|| self.seen())
+    }
+
+    /// Returns when the queue was read, in words; for an older look, also how to read it again.
+    fn seen(&self) -> String {
         let age = match self.age.0 {
             seconds if seconds < 600.0 => format!("{seconds:.0} s"),
             _ => hsched_ui::duration(self.age),
         };
         // A look is older than this only if Slurm is slow or does not answer, which a note reports.
-        let can_be_read = self.is_live && self.is_old() && self.age < queue_look::MINUTE;
+        let can_be_read = self.is_old() && self.age < queue_look::MINUTE;
         let again = if can_be_read { "; --refresh reads it again" } else { "" };
         format!("{}: queue seen {age} ago{again}", self.name)
     }
 
-    /// Returns whether it was read so long ago that its age matters.
-    pub(crate) fn is_old(&self) -> bool {
-        self.age >= queue_look::WORTH_SAYING
+    /// Returns whether the queue was read so long ago that its age matters.
+    fn is_old(&self) -> bool {
+        self.is_live && self.age >= queue_look::WORTH_SAYING
     }
 
     /// Returns a note on the assumed growth of pending jobs' priorities, if it was not measured directly.
@@ -162,13 +192,13 @@ impl ClusterQueue {
         Some(format!("{}: {known}: look again in 15 min", self.name))
     }
 
-    /// Returns a note on each limit that delays the user's jobs, with the users of that limit.
+    /// Returns a note on each limit that delays the user's jobs, with how much of it the user and others use.
     pub(crate) fn reached_limits(&self) -> impl Iterator<Item = String> {
         let name = &self.name;
         self.snapshot.reached_limits().into_iter().map(move |limit| format!("{name}: {limit}"))
     }
 
-    /// Returns the calibration of its intervals.
+    /// Returns the calibration of the estimates' intervals.
     pub(crate) fn calibration(&self) -> Option<Calibration> {
         self.learnt.map(|(calibration, _)| calibration)
     }
@@ -266,7 +296,7 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Fa
     })?;
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = snapshot.cluster.clone().unwrap_or(stem);
-    let age = time(&context.clock).since(snapshot.taken_at);
+    let age = state::now(context).since(snapshot.taken_at);
     // Predictions for this cluster do not apply to another one.
     Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None, is_live: false })
 }
@@ -278,20 +308,21 @@ pub(crate) struct PossibleRequests {
     requests: Vec<Vec<RequestOption>>,
     /// Why there are none.
     nothing: Option<String>,
-    /// Notes on its speeds and on exclusions.
+    /// Notes on the job's speeds and on exclusions.
     pub notes: Vec<String>,
 }
 
 /// The estimates of a job's requests.
 #[derive(Clone)]
 pub(crate) struct JobEstimates {
-    /// Estimates in order of their ends.
+    /// Estimates, ordered by the estimated ends of the requests.
     pub list: Vec<OptionEstimate>,
     /// Why there are none.
     pub nothing: Option<String>,
 }
 
-/// Returns the exit code if some jobs of a file got a request; jobs with predecessors need none yet.
+/// Returns the exit code: done if at least one job of a file got a request and no other job lacks one. Jobs
+/// with predecessors need none yet.
 pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
     let (mut some, mut all) = (false, true);
     for (job, got) in jobs {
@@ -328,6 +359,21 @@ pub(crate) fn possible(
 }
 
 impl PossibleRequests {
+    /// Removes the requests for which Slurm may preempt running jobs of the user; if all are such, notes it.
+    pub(crate) fn spare_own(&mut self, job: &Job) {
+        for options in &mut self.requests {
+            RequestOption::spare_own(options);
+        }
+        let stopped: BTreeSet<String> =
+            self.requests.iter().flatten().flat_map(|option| option.preempts.clone()).collect();
+        if !stopped.is_empty() {
+            let jobs = jobs_in_words(&stopped.into_iter().collect::<Vec<_>>());
+            let note =
+                format!("{}: Slurm may stop (preempt) your running {jobs} for any of its requests", job.name);
+            self.notes.push(note);
+        }
+    }
+
     /// Returns the first entry with the same requests as the job at this index, for which the estimates are
     /// identical.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {

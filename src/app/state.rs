@@ -4,9 +4,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::app::context::{Context, slurm_failure};
+use crate::app::context::Context;
 use crate::app::input;
 use crate::app::session::{LOCAL_CLUSTER, backend_kind};
+use crate::app::slurm::client::slurm_failure;
 use hsched_engine::Rules;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, ScriptContext, absolute};

@@ -8,8 +8,8 @@ use crate::app::answered::SubmissionResult;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
 use crate::app::planning::PlanningResult;
-use crate::app::sbatch_options::refuse_options;
 use crate::app::session::{JobsLook, QueueSession};
+use crate::app::slurm::sbatch_options::refuse_options;
 use crate::app::state;
 use hsched_engine::live::{JobScript, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
@@ -68,7 +68,7 @@ pub(crate) fn run(
 /// Returns the scripts of a run.
 ///
 /// # Errors
-/// If a template is invalid or the site cannot start such a placement.
+/// If a template is invalid, or the site cannot start one of the placements.
 pub(crate) fn prepare(
     context: &Context,
     run: &Run,
@@ -101,8 +101,9 @@ pub(crate) fn prepare(
 /// Submits the jobs of a run one after another and reports each answer, and adds jobs that wait for GPUs to
 /// the state.
 ///
-/// Everything is stored before the first submission. A refused job does not stop the others, but an unclear
-/// answer does. A job known to the state resumes after its last epoch or starts over ([`ResumePoint`]).
+/// Everything is stored before the first submission. A refused job does not stop the others; a deferred, lost
+/// or unconfirmed submission does. A job known to the state resumes after its last epoch or starts over
+/// ([`ResumePoint`]).
 ///
 /// # Errors
 /// If nothing was submitted: a job is already queued, the state cannot be written, or Slurm does not answer.
@@ -207,7 +208,7 @@ fn beginnings(added: &[Event], state: &State) -> BTreeMap<JobName, ResumePoint> 
     added.iter().filter_map(beginning).collect()
 }
 
-/// Returns a job with the options of this command line, so that later submissions use them as well.
+/// Returns a job with the options and settings of this command, so that later submissions use them as well.
 pub(crate) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     let mut job = job.clone();
     let launch = &mut job.launch;

@@ -25,7 +25,7 @@ impl TagArgs {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
     }
 
-    /// Refuses tags if a script is named, which has none.
+    /// Refuses tags on a command for a script, because scripts have none.
     ///
     /// # Errors
     /// If the command line names tags.
@@ -37,7 +37,7 @@ impl TagArgs {
         Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict).hint("leave out --tag"))
     }
 
-    /// Returns the error for named jobs of which none has the tags.
+    /// Returns the error if none of the named jobs has one of the tags.
     pub(crate) fn none_of_names(&self) -> Failure {
         let tags = self.tags.iter().map(|tag| format!("{tag:?}")).collect::<Vec<_>>().join(" or ");
         Failure::new(Exit::Usage, format!("none of the named jobs has the tag {tags}"))

@@ -7,7 +7,8 @@ use hsched_model::{Job, Request, RequestId, RequestOption};
 use hsched_queue::{JobChoice, Jobs, Offer, Start, StartEstimate, choose_together, race};
 use hsched_ui::{Failure, ProgressLine};
 
-/// Maximum number of requests per job considered together with those of other jobs: the best alone.
+/// Maximum number of requests per job considered together with those of other jobs: the best ones of the job
+/// alone.
 const MOST_OF_JOB: usize = 8;
 
 /// The result for some jobs.
@@ -22,7 +23,7 @@ pub(crate) struct Through {
     pub notes: Vec<String>,
 }
 
-/// Chooses a request for each job, with all of them in one queue.
+/// Chooses a request for each job, while all jobs wait in one queue.
 ///
 /// # Errors
 /// If the measured speeds cannot be read.
@@ -42,7 +43,8 @@ pub(crate) fn choose(
     let queues = std::slice::from_ref(queue);
     let mut possible = Vec::new();
     for job in jobs {
-        let job_requests = start_estimates::possible(context, speeds, job, queues)?;
+        let mut job_requests = start_estimates::possible(context, speeds, job, queues)?;
+        job_requests.spare_own(job);
         notes.extend(
             job_requests.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>(),
         );

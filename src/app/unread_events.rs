@@ -2,7 +2,7 @@
 
 use crate::app::context::Context;
 use crate::app::state;
-use hsched_engine::store::{StateDir, Untold};
+use hsched_engine::store::{StateDir, UnreadEvent};
 use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
 use hsched_ui::{Story, StoryLine, StoryTopic};
@@ -15,7 +15,7 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, at: 
         story.hear(Update::Event(event));
     }
     let lines = story.lines(state);
-    let unread = |line: &StoryLine| Untold {
+    let unread = |line: &StoryLine| UnreadEvent {
         at: at.0,
         job: line.job.as_ref().map(ToString::to_string),
         topic: line.topic.word().to_owned(),
@@ -44,7 +44,7 @@ pub(crate) fn forget(context: &Context, directory: &StateDir) {
 }
 
 /// Converts a stored line; `None` for topics written by a later version.
-fn line(untold: Untold) -> Option<StoryLine> {
+fn line(untold: UnreadEvent) -> Option<StoryLine> {
     let job = untold.job.map(|name| JobName::new(&name)).transpose().ok()?;
     Some(StoryLine {
         at: Some(Time(untold.at)),

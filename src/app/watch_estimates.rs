@@ -5,9 +5,10 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::queue_look::{self, Freshness};
-use crate::app::requests::{not_counted, options};
+use crate::app::requests::not_counted;
 use crate::app::site_waits::{self, SiteWaits};
+use crate::app::slurm::queue_look::{self, Freshness};
+use crate::app::slurm::sbatch_options;
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, JobRequests, Knows, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
@@ -114,7 +115,7 @@ impl Teller<'_> {
     /// Returns the job's requests, as listed by `hsched when`.
     fn listed(&self, snapshot: &Snapshot) -> JobRequests {
         let settings = &self.context.settings;
-        let options = options(self.context, &self.inquiry.rest, snapshot);
+        let options = sbatch_options::read(self.context, &self.inquiry.rest, snapshot.taken_at);
         let listing = Listing {
             job: &self.inquiry.rest,
             snapshot,
@@ -128,10 +129,7 @@ impl Teller<'_> {
         let knows = Knows { speeds, resumes: &|| self.inquiry.resumes };
         // Notes were shown when the job was added.
         let Ok(mut listed) = hsched_engine::requests(&listing, &knows, &mut Vec::new());
-        // No running job of the user is preempted, unless the job allows nothing else.
-        if listed.requests.iter().any(|option| option.preempts.is_empty()) {
-            listed.requests.retain(|option| option.preempts.is_empty());
-        }
+        RequestOption::spare_own(&mut listed.requests);
         listed
     }
 

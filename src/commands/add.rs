@@ -4,19 +4,18 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::app::adding::{Adding, Addition, By};
-use crate::app::asking;
+use crate::app::adding::{Addition, AdditionOptions, By};
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::goals;
-use crate::app::permissions::{note_troubles, refuse_accounts};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::queue_args::QueueArgs;
-use crate::app::sbatch_options::refuse_options;
+use crate::app::slurm::permissions::{note_troubles, refuse_accounts};
+use crate::app::slurm::sbatch_options::refuse_options;
 use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input};
+use crate::app::{file_kind, input, state};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::settings::CommandLineSetting;
 use hsched_model::Job;
@@ -78,7 +77,7 @@ impl Subcommand for Args {
         refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
         let planned_by = self.policy.says_something().then(|| self.policy.words());
         let (restart, dry_run) = (self.restart, self.dry_run);
-        let adding = Adding {
+        let adding = AdditionOptions {
             context,
             sbatch: &self.sbatch,
             restart,
@@ -92,7 +91,7 @@ impl Subcommand for Args {
             // The other hsched may be waiting for Slurm.
             note_troubles(context, &jobs);
         }
-        for what in goals::remarks(&jobs, asking::time(&context.clock)) {
+        for what in goals::remarks(&jobs, state::now(context)) {
             context.note(&what);
         }
         note_missing_workdirs(context, &jobs);

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::app::adding::{Adding, Addition};
+use crate::app::adding::{Addition, AdditionOptions};
 use crate::app::context::Context;
-use crate::app::permissions::refuse_accounts;
 use crate::app::queue_args::QueueArgs;
-use crate::app::sbatch_options::refuse_options;
+use crate::app::slurm::permissions::refuse_accounts;
+use crate::app::slurm::sbatch_options::refuse_options;
 use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, state};
@@ -103,7 +103,7 @@ impl Args {
         let job = settled(context, &job, &self.sbatch);
         refuse_accounts(context, &[&job])?;
         let (sbatch, dry_run) = (&self.sbatch[..], self.dry_run);
-        let adding = Adding {
+        let adding = AdditionOptions {
             context,
             sbatch,
             restart: false,

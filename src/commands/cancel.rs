@@ -11,8 +11,8 @@ use crate::app::deferred_commands;
 use crate::app::session::Session;
 use crate::app::state;
 use crate::app::tags::TagArgs;
-use crate::commands::cancel_scripts;
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::script::cancel as scripts_in_pieces;
 use hsched_engine::store::DeferredChange;
 use hsched_engine::{BackendKind, JobState, Outcome, Phase, Rules, ScriptJob, State};
 use hsched_model::formats;
@@ -67,10 +67,10 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let scripts = cancel_scripts::meant(context, &self.jobs)?;
+        let scripts = scripts_in_pieces::meant(context, &self.jobs)?;
         if !scripts.is_empty() {
             self.tags.refuse_scripts()?;
-            return cancel_scripts::cancel(context, &scripts, self.dry_run, self.format);
+            return scripts_in_pieces::cancel(context, &scripts, self.dry_run, self.format);
         }
         let Some(directory) = state::open_at_once(context)? else {
             return self.leave(context, &state::rules(context));
@@ -195,7 +195,7 @@ impl Args {
     }
 }
 
-/// Returns the failure for a name without a job.
+/// Returns the failure for a name that no job has.
 pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let scripts = state.scripts.iter().map(|script| script.name.as_str());
     let known: Vec<&str> =

@@ -141,7 +141,7 @@ impl Args {
                 }
                 other => Failure::from_error(Exit::Failed, &other).id(ErrorId::Python),
             })?;
-        // Libraries may print text before it.
+        // Libraries may print text before the line of JSON.
         let last = output.stdout.lines().last().unwrap_or_default();
         serde_json::from_str(last).map_err(|_| self.odd("cannot read their output"))
     }

@@ -89,7 +89,7 @@ pub(super) trait Subcommand {
         Vec::new()
     }
 
-    /// Returns whether it runs with the valid settings if others are invalid.
+    /// Returns whether the command runs with the valid settings if others are invalid.
     fn bears_wrong_settings(&self) -> bool {
         false
     }

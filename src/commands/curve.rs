@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
 use crate::app::input;
-use crate::app::named::Named;
+use crate::app::named::WordParser;
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_model::formats::history::{self, Case, History, TrainingLog};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
@@ -32,7 +32,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
     /// Whether a low (min) or a high (max) value is better [default: min for a loss or an error, else max].
-    #[arg(long, value_parser = Named(&GoalMode::NAMES), value_name = "MODE")]
+    #[arg(long, value_parser = WordParser(&GoalMode::NAMES), value_name = "MODE")]
     mode: Option<GoalMode>,
     /// Total number of epochs [default: twice the epochs in the log].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -41,7 +41,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "VALUE", allow_negative_numbers = true, value_parser = finite)]
     target: Option<f64>,
     /// Early-stopping rule [default: target if --target is given, else best].
-    #[arg(long, value_parser = Named(&StopRule::OF_CURVE), value_name = "RULE")]
+    #[arg(long, value_parser = WordParser(&StopRule::OF_CURVE), value_name = "RULE")]
     rule: Option<StopRule>,
     /// Stop after this many epochs without a better value.
     #[arg(long, value_name = "EPOCHS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -254,7 +254,8 @@ fn reports(points: &[(u64, f64)]) -> Vec<CurvePoint> {
     points.iter().map(|&(epoch, value)| CurvePoint { epoch, value }).collect()
 }
 
-/// Returns the chart: at most one point of the band for each column of a wide terminal.
+/// Returns the chart. The band has one point for each remaining epoch, or from 64 to 127 points if at least
+/// 64 epochs remain.
 fn picture<'a>(asked: &'a CurveQuestion, verdict: &CurveVerdict) -> CurvePicture<'a> {
     let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
     let stride = (goal.epochs.saturating_sub(last) / 64).max(1);

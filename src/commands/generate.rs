@@ -94,7 +94,7 @@ pub(super) struct Types(pub Vec<GpuSpeed>);
 /// A generated file.
 struct GeneratedFile {
     name: &'static str,
-    /// Description of its content.
+    /// Description of the file's content.
     content: String,
     text: String,
 }

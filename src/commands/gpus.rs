@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
-use hsched_model::catalogue::{Recognised, gpus, names, recognise};
+use hsched_model::catalogue::{GpuNameMatch, gpus, names, recognise};
 use hsched_model::{Bytes, ErrorId, formats};
 use hsched_ui::{Exit, Failure, fits_json, fits_table, gpu_details, gpu_json, gpu_table, recognised_json};
 
@@ -36,7 +36,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let known = self.names.iter().map(|name| find(name).map(|known| (name, known)));
-        let known: Vec<(&String, Recognised)> = known.collect::<Result<_, _>>()?;
+        let known: Vec<(&String, GpuNameMatch)> = known.collect::<Result<_, _>>()?;
         let terminal = context.terminal;
         if let Some(need) = self.fits {
             let text = match self.format {
@@ -77,7 +77,7 @@ fn size(text: &str) -> Result<Bytes, String> {
 ///
 /// # Errors
 /// If the name is not in the catalogue (exit 2); the failure has the most similar names.
-fn find(name: &str) -> Result<Recognised, Failure> {
+fn find(name: &str) -> Result<GpuNameMatch, Failure> {
     recognise(name).ok_or_else(|| {
         let failure = Failure::new(Exit::Usage, format!("unknown GPU {name:?}")).id(ErrorId::GpuType);
         let lower = name.to_ascii_lowercase();

@@ -115,7 +115,7 @@ fn errors() -> String {
 /// Returns the explanation of an error.
 ///
 /// # Errors
-/// If there is no such error; the hint names the most similar one.
+/// If no error has this key; the hint names the most similar one.
 fn error(id: &str) -> Result<String, Failure> {
     let found = sections().find(|(candidate, _)| *candidate == id);
     let page = found.map(|(id, text)| format!("# {id}\n\n{text}\n"));

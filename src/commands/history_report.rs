@@ -105,7 +105,8 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
     }
 }
 
-/// Returns means over the completed jobs.
+/// Returns the mean and percentiles of the completion times of completed jobs, the mean wait of started jobs,
+/// and the mean number of restarts of all jobs.
 fn figures(rows: &[HistoryRow]) -> PolicyRow {
     let ended = |row: &HistoryRow| {
         let is_done = row.run.state == "completed";

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::app::context::{Context, slurm_failure};
+use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
-use crate::app::permissions::associations;
+use crate::app::slurm;
+use crate::app::slurm::permissions::accounts;
 use crate::commands::cli::{Subcommand, print};
 use crate::settings::Starter;
 use hsched_model::formats::starter;
 use hsched_model::{Cluster, ErrorId, GpuType, Partition};
-use hsched_slurm::{CommandError, Runner, sinfo};
 use hsched_ui::{Exit, Failure, create_output, duration, make_folder, write_output};
 
 /// Write a starter job file and settings file
@@ -72,31 +72,21 @@ impl Subcommand for Args {
     }
 }
 
-/// Returns what Slurm or the file shows; a machine without Slurm is also fine.
+/// Returns what Slurm or the file shows; a machine without Slurm is not an error.
 fn known(args: &Args, context: &Context) -> Result<SiteFindings, Failure> {
     if !args.source.is_live() {
         let seen = input::cluster(context, &args.source)?;
         return Ok(SiteFindings { cluster: seen.cluster, notes: seen.notes, ..SiteFindings::default() });
     }
-    let text = match context.slurm.run(&sinfo::command()) {
-        Ok(output) => output.stdout,
-        Err(CommandError::NotFound { .. } | CommandError::Unconfigured { .. }) => {
-            let note =
-                "Slurm is not available here: the cluster file is an example; replace it with your cluster";
-            return Ok(SiteFindings { notes: vec![note.into()], ..SiteFindings::default() });
-        }
-        Err(error) => return Err(slurm_failure(&error)),
+    let Some(ClusterWithNotes { cluster, mut notes }) = slurm::cluster_if_present(context)? else {
+        let note =
+            "Slurm is not available here: the cluster file is an example; replace it with your cluster";
+        return Ok(SiteFindings { notes: vec![note.into()], ..SiteFindings::default() });
     };
-    let ClusterWithNotes { cluster, mut notes } = input::printed_cluster(context, &text)?;
-    let accounts = match context.config().map(|config| associations(context, config)).transpose() {
-        Ok(associations) => {
-            associations.unwrap_or_default().accounts().into_iter().map(str::to_owned).collect()
-        }
-        Err(error) => {
-            notes.push(format!("cannot read your accounts: {error}"));
-            Vec::new()
-        }
-    };
+    let accounts = accounts(context).unwrap_or_else(|error| {
+        notes.push(format!("cannot read your accounts: {error}"));
+        Vec::new()
+    });
     if cluster.nodes.iter().all(|node| node.gpus.is_empty()) {
         notes.push(
             "no GPUs found: the GPU types in the job file are examples (`hsched doctor` shows more)".into(),

@@ -52,7 +52,7 @@ pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
     let links =
         rate.map_or_else(|| "unknown".into(), |rate| format!("about {} Gbit/s", rate.gigabits_per_second()));
     let (driver, cuda) = (version(&facts.driver), version(&facts.cuda));
-    format!("\n{devices}\ndriver {driver}, CUDA up to {cuda}; fastest link between GPUs: {links}\n")
+    format!("\n{devices}\ndriver {driver}, CUDA up to {cuda}; links of each GPU to the others: {links}\n")
 }
 
 /// Returns the part of a GPU that programs can use, for one cell.

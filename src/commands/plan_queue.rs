@@ -198,8 +198,9 @@ impl<'a> QueuePlan<'a> {
             }
         };
         let jobs = self.jobs.iter().zip(&self.together).zip(&self.found.nothing).map(job).collect();
-        let when = When { jobs, unit, is_sorted: false };
-        let mut text = when_table(&when, context.terminal);
+        let (when, queue) = (When { jobs, unit, is_sorted: false }, self.queue);
+        let mut text = queue.first_line(context.terminal);
+        text.push_str(&when_table(&when, context.terminal));
         text.push('\n');
         let mut notes = when_legend(&when);
         notes.extend(self.found.notes.iter().cloned());
@@ -207,8 +208,7 @@ impl<'a> QueuePlan<'a> {
             let mean = duration(hsched_model::Seconds(mean));
             notes.insert(0, format!("mean completion time: {mean} (estimated)"));
         }
-        let queue = self.queue;
-        notes.push(queue.seen());
+        notes.extend(queue.seen_now());
         notes.extend(queue.rests_on());
         notes.extend(queue.snapshot.notes.iter().cloned());
         for note in notes {

@@ -193,7 +193,8 @@ pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> 
     ResultRow { run: run.clone(), metric }
 }
 
-/// Returns whether a metric should fall or rise, by the target of a job, else by its name; it rises if neither says.
+/// Returns the direction in which a metric improves: from the target of a job, else from its name; upwards if
+/// neither gives one.
 fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
     let mode = |word: &str| GoalMode::NAMES.iter().find(|(name, _)| *name == word).map(|(_, mode)| *mode);
     let targets = runs.iter().filter_map(|run| run.target.as_ref());

@@ -8,8 +8,8 @@ use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::current_state::CurrentState;
 use crate::app::metrics::metrics;
-use crate::app::script_files::script_output;
 use crate::app::session;
+use crate::app::slurm::script_files::script_output;
 use crate::app::tags::TagArgs;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
@@ -153,7 +153,8 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the jobs of these names; all if no name is given.
+    /// Returns the jobs of these names or sweeps with the given tags; all jobs with these tags if no name is
+    /// given.
     fn chosen<'a>(&self, names: &[&String], state: &'a State) -> Result<Vec<&'a JobState>, Failure> {
         self.tags.check(state.jobs.iter().map(|tracked| &*tracked.job.tags))?;
         if self.jobs.is_empty() {

@@ -8,7 +8,7 @@ use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
-use crate::app::queue_look::{self, Freshness};
+use crate::app::slurm::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use crate::commands::when::gpus;
@@ -103,7 +103,7 @@ impl ThroughArgs {
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
         let chosen = numbers.iter().copied().zip(chosen).collect();
         let entries = entries::entries(input, chosen, &context.settings.jobs)?;
-        notes.extend(queue.is_old().then(|| queue.seen()));
+        notes.splice(0..0, queue.seen_earlier());
         notes.extend(queue.rests_on());
         notes.extend(
             entries

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::current_state::CurrentState;
-use crate::app::expected_starts::ExpectedStarts;
 use crate::app::metrics::{curve_of, metric_of};
 use crate::app::session;
+use crate::app::slurm::expected_starts::ExpectedStarts;
 use crate::commands::cli::{Subcommand, run_words};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;

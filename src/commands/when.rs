@@ -13,15 +13,16 @@ use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
 use crate::app::report::ReportArgs;
-use crate::app::script::{Script, script_file};
+use crate::app::slurm::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{
     self, ClusterQueue, JobEstimates, OptionEstimate, PossibleRequests, QueueViewArgs,
 };
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::script::request;
+use crate::commands::script::when::{ScriptArgs, ScriptQuestion};
 use crate::commands::when_report::when_report;
-use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
-use crate::commands::{when_json, when_request, when_score};
+use crate::commands::{when_json, when_score};
 use crate::settings::CommandLineSetting;
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, ErrorId, Job};
@@ -44,7 +45,7 @@ pub(super) struct Args {
     #[arg(last = true, value_name = "OPTIONS", allow_hyphen_values = true)]
     options: Vec<String>,
     /// Show only what a batch script asks for, as sbatch reads it. Makes no calls to Slurm.
-    #[arg(long, conflicts_with_all = ["score", "snapshot", "save", "apply", "submit", "may", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["score", "snapshot", "save", "apply", "submit", "may", "may_stop", "dry_run"])]
     request: bool,
     #[command(flatten)]
     script: ScriptArgs,
@@ -90,7 +91,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message));
         }
         if self.request {
-            return when_request::run(context, self.jobs.as_deref(), &self.options, self.format);
+            return request::run(context, self.jobs.as_deref(), &self.options, self.format);
         }
         if self.score {
             return when_score::run(context, self.format);
@@ -104,16 +105,25 @@ impl Subcommand for Args {
         }
         let Some(path) = &self.jobs else { return Ok(Exit::Usage) };
         if self.script.is_given() || !self.options.is_empty() {
-            let message = "--apply, --submit, --may, --dry-run and options of sbatch are for batch scripts";
+            let message =
+                "--apply, --submit, --may, --may-stop, --dry-run and options of sbatch are for batch scripts";
             return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path)))
                 .id(ErrorId::OptionsConflict));
         }
         let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
-        let queues = self.view.learnt_queues(context)?;
+        let mut queues = self.view.learnt_queues(context)?;
+        let mut told = self.told(context, &jobs, &queues)?;
+        let has_start_now = told.iter().flat_map(|told| &told.list).any(|estimate| estimate.start.is_now());
+        if let ([queue], true) = (queues.as_slice(), has_start_now) {
+            // Free GPUs of an older look may have been taken since.
+            if let Some(newer) = queue.newer(context)? {
+                queues = vec![newer];
+                told = self.told(context, &jobs, &queues)?;
+            }
+        }
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;
         }
-        let told = self.told(context, &jobs, &queues)?;
         if wants_report {
             let parameters = [("jobs", json!(input::name(path))), ("seed", json!(self.seed))];
             self.report.write(when_report(&told, &queues, &parameters))?;
@@ -139,7 +149,7 @@ pub(super) struct EstimatedJob<'a> {
     /// Index of the first job with the same requests, whose estimates it shares.
     first: usize,
     pub list: Vec<OptionEstimate>,
-    /// Why it has no requests.
+    /// Why the job has no requests.
     nothing: Option<String>,
     pub choice: Option<Choice>,
     pub notes: Vec<String>,
@@ -276,10 +286,11 @@ fn table(context: &Context, told: &[EstimatedJob], queues: &[ClusterQueue]) -> S
         .find_map(|estimate| estimate.option.cost)
         .map(|cost| cost.unit.word());
     let when = When { jobs: when_jobs(told, queues), unit, is_sorted: true };
-    let mut text = when_table(&when, context.terminal);
+    let mut text: String = queues.iter().map(|queue| queue.first_line(context.terminal)).collect();
+    text.push_str(&when_table(&when, context.terminal));
     let mut notes = when_legend(&when);
     for queue in queues {
-        notes.push(queue.seen());
+        notes.extend(queue.seen_now());
         notes.extend(queue.growth());
         notes.extend(queue.reached_limits());
         notes.extend(queue.rests_on());

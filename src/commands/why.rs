@@ -4,15 +4,17 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::app::completions;
-use crate::app::context::{Context, Format, slurm_failure};
-use crate::app::shown_advice;
+use crate::app::context::{Context, Format};
+use crate::app::slurm::client::slurm_failure;
+use crate::app::slurm::new_job::JobToSubmit;
+use crate::app::slurm::shown_advice;
+use crate::app::slurm::why::{ExplainedJob, JobFinder};
 use crate::app::start_estimates::{QueueViewArgs, duration};
-use crate::app::why::{ExplainedJob, JobFinder};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
-use hsched_queue::{Advice, Remedy, StateKind, asked, span};
-use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
+use hsched_queue::{Advice, Remedy, Start, StateKind, asked, jobs_in_words, span};
+use hsched_slurm::{CommandLine, HIDDEN_OPTIONS, Runner, remedy_command};
 use hsched_ui::{
     Exit, Failure, ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap,
 };
@@ -31,6 +33,9 @@ pub(super) struct Args {
     /// Make change N of the list by running its command, if the job keeps its place in the queue. Needs exactly one job.
     #[arg(long, value_name = "N", requires = "jobs", conflicts_with = "snapshot")]
     apply: Option<usize>,
+    /// With --apply: allow a change that cancels another job of yours, or for which Slurm may stop (preempt) running ones.
+    #[arg(long, requires = "apply")]
+    may_stop: bool,
     /// With --apply: show the command without running it.
     #[arg(long, requires = "apply")]
     dry_run: bool,
@@ -50,21 +55,32 @@ pub(super) struct Args {
 /// The explanation of a job, with the commands of its advice.
 pub(super) struct JobPage {
     pub explained: ExplainedJob,
-    commands: Vec<CommandLine>,
+    /// The command of each change, or why it is unknown.
+    commands: Vec<Result<CommandLine, String>>,
 }
 
 impl JobPage {
-    fn new(explained: ExplainedJob) -> Self {
-        let details = explained.found.details.as_ref();
-        let target = RemedyTarget {
-            id: &explained.found.id,
-            script: details.and_then(|details| details.command.as_deref()),
-            gpus_in_all: details.is_some_and(|details| details.gpus_in_all),
+    fn new(explained: ExplainedJob, look: &JobFinder) -> Self {
+        let mut page = Self { explained, commands: Vec::new() };
+        let request = page.request();
+        let job = JobToSubmit {
+            details: page.explained.found.details.as_ref(),
+            request: &request,
+            queue: &look.queue,
+            version: look.version(),
+            directory: &look.context.directory,
         };
-        let advice = &explained.starts.advice;
-        let commands =
-            advice.iter().map(|advice| remedy_command(&advice.remedy, &advice.request, target)).collect();
-        Self { explained, commands }
+        let id = &page.explained.found.id;
+        let command = |advice: &Advice| remedy_command(&advice.remedy, id, |set| job.command(&set.changes));
+        page.commands = page.explained.starts.advice.iter().map(command).collect();
+        page
+    }
+
+    /// Returns whether the job starts at once, unchanged or changed.
+    fn has_start_now(&self) -> bool {
+        let starts = &self.explained.starts;
+        starts.as_is.as_ref().is_some_and(Start::is_now)
+            || starts.advice.iter().any(|advice| advice.start.is_now())
     }
 
     /// Returns the current request of the job.
@@ -88,8 +104,12 @@ fn no_request() -> Request {
 }
 
 /// Returns the advice on a job with its commands, in the displayed order.
-pub(super) fn numbered(shown: &JobPage) -> impl Iterator<Item = (&Advice, String)> {
-    shown.explained.starts.advice.iter().zip(shown.commands.iter().map(command_text))
+pub(super) fn numbered(shown: &JobPage) -> impl Iterator<Item = (&Advice, Result<String, &str>)> {
+    shown.explained.starts.advice.iter().zip(shown.commands.iter().map(shown_command))
+}
+
+fn shown_command(command: &Result<CommandLine, String>) -> Result<String, &str> {
+    command.as_ref().map(command_text).map_err(String::as_str)
 }
 
 impl Subcommand for Args {
@@ -109,29 +129,20 @@ impl Subcommand for Args {
         }
         let mut look = JobFinder::new(context, &self.view)?;
         let is_list = self.jobs.is_empty();
-        let mut found = Vec::new();
-        if is_list {
-            found = look.own_pending()?;
+        let mut shown = self.pages(&mut look)?;
+        // Free GPUs of an older look may have been taken since.
+        if shown.iter().any(JobPage::has_start_now) && look.look_for_start_now()? {
+            shown = self.pages(&mut look)?;
         }
-        for job in &self.jobs {
-            found.extend(look.find(job)?);
-        }
-        let share = self.budget / u32::try_from(found.len().max(1)).unwrap_or(u32::MAX);
-        let samples = usize::try_from(self.view.search.futures_alone()).unwrap_or(usize::MAX);
-        let progress = ProgressLine::start("simulating the queue".to_owned());
-        let explain =
-            |found_job| JobPage::new(look.explained(found_job, !is_list, self.seed, samples, share));
-        let shown: Vec<JobPage> = found.into_iter().map(explain).collect();
-        drop(progress);
         if let ([job], [one]) = (self.jobs.as_slice(), shown.as_slice()) {
-            shown_advice::keep(context, job, &remedies_of(one));
+            shown_advice::keep(context, job, remedies_of(one));
         } else if self.apply.is_some() {
             return Err(Failure::new(Exit::Usage, "--apply takes exactly one job; give its id")
                 .id(ErrorId::OptionsConflict));
         }
         let text = match (self.format, is_list) {
             (Format::Json, _) => json_text(&why_json::json(&shown))?,
-            (Format::Table, true) => list_text(context, &shown),
+            (Format::Table, true) => list_text(context, &shown, &look),
             (Format::Table, false) => page(context, &shown, &look, &self.jobs),
         };
         print(context, &text)?;
@@ -148,15 +159,36 @@ impl Subcommand for Args {
 
 /// Returns the remedies of a job's advice, to be stored for `--apply`.
 fn remedies_of(shown: &JobPage) -> Vec<shown_advice::KeptRemedy> {
-    let remedy = |(advice, command): (&Advice, &CommandLine)| shown_advice::KeptRemedy {
-        program: command.program.to_string(),
-        args: command.args.clone(),
+    let remedy = |(advice, command): (&Advice, &Result<CommandLine, String>)| shown_advice::KeptRemedy {
+        command: command
+            .as_ref()
+            .map(|command| (command.program.to_string(), command.args.clone()))
+            .map_err(String::clone),
         keeps_job: advice.remedy.keeps_job(),
+        stops: advice.remedy.stops(),
     };
     shown.explained.starts.advice.iter().zip(&shown.commands).map(remedy).collect()
 }
 
 impl Args {
+    /// Explains the jobs, or all pending jobs of the user.
+    fn pages(&self, look: &mut JobFinder) -> Result<Vec<JobPage>, Failure> {
+        let is_list = self.jobs.is_empty();
+        let mut found = Vec::new();
+        if is_list {
+            found = look.own_pending()?;
+        }
+        for job in &self.jobs {
+            found.extend(look.find(job)?);
+        }
+        let share = self.budget / u32::try_from(found.len().max(1)).unwrap_or(u32::MAX);
+        let samples = usize::try_from(self.view.search.futures_alone()).unwrap_or(usize::MAX);
+        let _progress = ProgressLine::start("simulating the queue".to_owned());
+        let explain =
+            |found_job| JobPage::new(look.explained(found_job, !is_list, self.seed, samples, share), look);
+        Ok(found.into_iter().map(explain).collect())
+    }
+
     /// Runs the command of a remedy.
     fn make_change(
         &self,
@@ -176,12 +208,24 @@ impl Args {
             return Err(Failure::new(Exit::Usage, message).id(ErrorId::NoChange).hint(hint));
         };
         let command = remedy.command();
+        let command = match command {
+            Ok(command) if remedy.keeps_job => command,
+            command => {
+                let message =
+                    format!("--apply {number}: this change is a new job, which hsched does not submit");
+                return Err(Failure::new(Exit::Usage, message).id(ErrorId::NoChange).hint(match command {
+                    Ok(command) => format!("submit it yourself: {}", command_text(&command)),
+                    Err(why) => format!("submit it yourself, with all of the job's options: {why}"),
+                }));
+            }
+        };
         let text = command_text(&command);
-        if !remedy.keeps_job {
-            let message = format!("--apply {number}: this change is a new job, which hsched does not submit");
+        if !(remedy.stops.is_empty() || self.may_stop || self.dry_run) {
+            let jobs = jobs_in_words(&remedy.stops);
+            let message = format!("--apply {number}: this may stop your {jobs}; nothing was changed");
             return Err(Failure::new(Exit::Usage, message)
-                .id(ErrorId::NoChange)
-                .hint(format!("submit it yourself: {text}")));
+                .id(ErrorId::StopsOwnJob)
+                .hint("if it may be stopped, add --may-stop"));
         }
         if !self.dry_run {
             context.slurm.run(&command).map_err(|error| slurm_failure(&error))?;
@@ -213,12 +257,13 @@ fn quoted(arg: &str) -> String {
     }
 }
 
-fn list_text(context: &Context, shown: &[JobPage]) -> String {
+fn list_text(context: &Context, shown: &[JobPage], look: &JobFinder) -> String {
     if shown.is_empty() {
         return "You have no pending jobs.\n".to_owned();
     }
     let lines: Vec<WhyLine> = shown.iter().map(why_line).collect();
-    let mut text = why_list(&lines, context.terminal);
+    let mut text = look.queue.first_line(context.terminal);
+    text.push_str(&why_list(&lines, context.terminal));
     text.push_str("More on one of them: hsched why JOB\n");
     text
 }
@@ -259,8 +304,9 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
         };
         pages.push(why_text(&job, context.terminal));
     }
-    let mut text = pages.join("\n");
     let is_pending = shown.iter().any(|candidate| candidate.explained.pending.is_some());
+    let mut text = if is_pending { look.queue.first_line(context.terminal) } else { String::new() };
+    text.push_str(&pages.join("\n"));
     let can_change =
         |job_page: &JobPage| job_page.explained.starts.advice.iter().any(|advice| advice.remedy.keeps_job());
     if shown.iter().any(can_change) {
@@ -274,12 +320,20 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
             "Nothing is changed. To make a change that keeps its place: hsched why {job} --apply N"
         );
     }
-    for note in look.queue.snapshot.notes.iter().filter(|_| is_pending) {
-        text.push_str(&wrap(&format!("{}: {note}", look.queue.name), context.terminal.width(), "  "));
+    let is_submitted_anew = |job_page: &JobPage| {
+        let mut advice = job_page.explained.starts.advice.iter().zip(&job_page.commands);
+        advice.any(|(advice, command)| !advice.remedy.keeps_job() && command.is_ok())
+    };
+    if shown.iter().any(is_submitted_anew) {
+        let note = format!(
+            "The commands of new jobs repeat the options that Slurm shows. It does not show {}.",
+            HIDDEN_OPTIONS.join(", ")
+        );
+        text.push_str(&wrap(&note, context.terminal.width(), "  "));
         text.push('\n');
     }
-    if look.queue.is_old() && is_pending {
-        text.push_str(&look.queue.seen());
+    for note in look.queue.snapshot.notes.iter().filter(|_| is_pending) {
+        text.push_str(&wrap(&format!("{}: {note}", look.queue.name), context.terminal.width(), "  "));
         text.push('\n');
     }
     text

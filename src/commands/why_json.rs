@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::app::why::ExplainedJob;
+use crate::app::slurm::why::ExplainedJob;
 use crate::commands::why::{JobPage, numbered};
 use hsched_queue::{Ahead, AheadJob, LimitUse, Start};
 
@@ -36,7 +36,8 @@ fn job(shown: &JobPage) -> Value {
             "start": start(&advice.start),
             "sooner_s": advice.sooner,
             "in_place": advice.remedy.keeps_job(),
-            "command": command,
+            "command": command.as_ref().ok(),
+            "command_unknown": command.as_ref().err(),
         })).collect::<Vec<_>>()),
     })
 }

@@ -6,7 +6,7 @@ use clap::Command;
 
 use super::files::subcommands;
 
-/// Columns of the help, which fit every terminal.
+/// Width of the help in columns; it fits every terminal.
 const WIDTH: usize = 80;
 
 /// Returns the reference of a command and its subcommands.

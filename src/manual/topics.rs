@@ -5,7 +5,7 @@
 pub struct Topic {
     /// File name without `.md`.
     pub name: &'static str,
-    /// Its Markdown.
+    /// The topic's text in Markdown.
     pub page: &'static str,
 }
 

@@ -73,7 +73,7 @@ fn to_odd(number: f64) -> f32 {
     f32::from_bits(toward_zero | 1)
 }
 
-/// Returns whether the elements are integers; bool counts as one.
+/// Returns whether the elements are integers; bool does not count as an integer.
 pub(super) fn is_integer(kind: Dtype) -> bool {
     use Dtype::{I8, I16, I32, I64, U8, U16, U32, U64};
     matches!(kind, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8)

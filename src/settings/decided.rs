@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::entry::{Layer, Origin, SettingEntry, Typed};
+use super::entry::{EntryValue, Layer, Origin, SettingEntry};
 use super::environment::no_color;
 use super::forbidden::Feature;
 use super::given::TypedValue;
@@ -131,12 +131,13 @@ impl Settings {
         &self.notes
     }
 
-    /// Returns the defaults, parsed like all other values: the table of keys is their only definition.
+    /// Returns the defaults, parsed like all other values. The table of keys defines them, except for the
+    /// state directory and the effect of the variable `NO_COLOR`.
     fn built_in(sources: &Sources, problems: &mut Vec<SettingsProblem>) -> Option<Self> {
         let mut settings = Self::blank()?;
         settings.state_dir = sources.state_home.as_ref().map(|home| home.join("hsched"));
         for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
-            let typed = Typed::Word(key.default.to_owned());
+            let typed = EntryValue::Word(key.default.to_owned());
             let entry = SettingEntry { key, item: String::new(), typed, origin: Origin::Default };
             settings.apply(entry, sources, problems);
         }

@@ -35,13 +35,13 @@ pub(super) struct SettingEntry {
     pub(super) key: &'static Key,
     /// Key inside a table; empty for other settings.
     pub(super) item: String,
-    pub(super) typed: Typed,
+    pub(super) typed: EntryValue,
     pub(super) origin: Origin,
 }
 
 /// The typed value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Typed {
+pub(super) enum EntryValue {
     /// Text without a type from a variable, a flag or a default, which may stand for any type.
     Word(String),
     Text(String),

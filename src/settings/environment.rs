@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use super::decided::full_name;
-use super::entry::{Origin, SettingEntry, Typed};
+use super::entry::{EntryValue, Origin, SettingEntry};
 use super::keys::{KEYS, Key};
 use super::problem::SettingsProblem;
 use hsched_model::ErrorId;
@@ -78,7 +78,7 @@ const NO_COLOR: &str = "NO_COLOR";
 /// Returns the setting of the variable `NO_COLOR`, if it is not empty.
 pub(super) fn no_color(variables: &BTreeMap<String, OsString>) -> Option<SettingEntry> {
     let key = KEYS.iter().find(|key| key.name == "color")?;
-    let typed = Typed::Word("never".to_owned());
+    let typed = EntryValue::Word("never".to_owned());
     let origin = Origin::Environment { variable: NO_COLOR.to_owned() };
     let entry = SettingEntry { key, item: String::new(), typed, origin };
     variables.get(NO_COLOR).is_some_and(|value| !value.is_empty()).then_some(entry)
@@ -149,7 +149,7 @@ fn add(
     problems: &mut Vec<SettingsProblem>,
 ) {
     let mut push = |item: &str, text: &str| {
-        let typed = Typed::Word(text.to_owned());
+        let typed = EntryValue::Word(text.to_owned());
         entries.push(SettingEntry { key, item: item.to_owned(), typed, origin: origin.clone() });
     };
     if !key.table || !item.is_empty() {

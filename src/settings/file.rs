@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::entry::{Layer, Origin, SettingEntry, Typed};
+use super::entry::{EntryValue, Layer, Origin, SettingEntry};
 use super::keys::{Key, SetBy, node_names};
 use super::problem::SettingsProblem;
 use hsched_model::formats::ValueError;
@@ -71,7 +71,7 @@ impl File<'_> {
         }
     }
 
-    fn push(&mut self, key: &'static Key, item: String, span: &Range<usize>, typed: Typed) {
+    fn push(&mut self, key: &'static Key, item: String, span: &Range<usize>, typed: EntryValue) {
         let origin = self.origin(span);
         self.entries.push(SettingEntry { key, item, typed, origin });
     }
@@ -105,21 +105,21 @@ impl File<'_> {
     }
 }
 
-fn typed(value: &DeValue<'_>) -> Typed {
+fn typed(value: &DeValue<'_>) -> EntryValue {
     match value {
-        DeValue::String(text) => Typed::Text(text.clone().into_owned()),
-        DeValue::Integer(number) => Typed::Number(decimal(number)),
-        DeValue::Float(number) => Typed::Number(number.as_str().to_owned()),
-        DeValue::Boolean(on) => Typed::Switch(*on),
-        DeValue::Datetime(_) => Typed::Other("a date"),
-        DeValue::Table(_) => Typed::Other("a table (quote a key that contains a dot)"),
+        DeValue::String(text) => EntryValue::Text(text.clone().into_owned()),
+        DeValue::Integer(number) => EntryValue::Number(decimal(number)),
+        DeValue::Float(number) => EntryValue::Number(number.as_str().to_owned()),
+        DeValue::Boolean(on) => EntryValue::Switch(*on),
+        DeValue::Datetime(_) => EntryValue::Other("a date"),
+        DeValue::Table(_) => EntryValue::Other("a table (quote a key that contains a dot)"),
         DeValue::Array(items) => {
             let text = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
                 DeValue::String(text) => Some(text.clone().into_owned()),
                 _ => None,
             };
             let items: Option<Vec<String>> = items.iter().map(text).collect();
-            items.map_or(Typed::Other("a list with items that are not text"), Typed::List)
+            items.map_or(EntryValue::Other("a list with items that are not text"), EntryValue::List)
         }
     }
 }

@@ -5,7 +5,7 @@
 pub enum Feature {
     /// `hsched submit --race`: several requests for one job.
     Race,
-    /// `hsched submit --together`, and `hsched run` inside a Slurm job.
+    /// `hsched submit --pack` and `--together`, and `hsched run` inside a Slurm job.
     Together,
     /// `hsched when` and `--queue`, which read the whole queue and the jobs of all users.
     Queue,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::entry::Typed;
+use super::entry::EntryValue;
 use hsched_model::formats::{
     ValueError, no_nul, one_line, parse_duration, parse_number, parse_size, parse_whole, quoted, shell_lines,
     slurm_name, split_words,
@@ -14,7 +14,7 @@ use hsched_model::{BitRate, Bytes, ErrorId, Seconds};
 pub(super) struct TypedValue<'a> {
     /// Key inside a table; empty for other settings.
     pub(super) item: &'a str,
-    pub(super) typed: &'a Typed,
+    pub(super) typed: &'a EntryValue,
     /// Base directory of relative paths.
     pub(super) base: &'a Path,
     /// The meaning of `~/`.
@@ -33,8 +33,8 @@ impl TypedValue<'_> {
     /// Returns shell lines: the items of a list, or the lines of a text.
     pub(super) fn lines(&self) -> Result<Vec<String>, ValueError> {
         match self.typed {
-            Typed::List(items) => items.iter().map(|item| no_nul(item)).collect(),
-            Typed::Word(text) | Typed::Text(text) => shell_lines(text),
+            EntryValue::List(items) => items.iter().map(|item| no_nul(item)).collect(),
+            EntryValue::Word(text) | EntryValue::Text(text) => shell_lines(text),
             _ => Err(self.not("a list of text")),
         }
     }
@@ -42,15 +42,15 @@ impl TypedValue<'_> {
     /// Returns words: the items of a list, or a text split as by a shell.
     pub(super) fn words(&self) -> Result<Vec<String>, ValueError> {
         match self.typed {
-            Typed::List(items) => items.iter().map(|item| one_line(item)).collect(),
-            Typed::Word(text) | Typed::Text(text) => split_words(text),
+            EntryValue::List(items) => items.iter().map(|item| one_line(item)).collect(),
+            EntryValue::Word(text) | EntryValue::Text(text) => split_words(text),
             _ => Err(self.not("a list of text")),
         }
     }
 
     /// Returns a number for which `fits` is true; `range` describes the condition.
     pub(super) fn number(&self, fits: impl Fn(f64) -> bool, range: &str) -> Result<f64, ValueError> {
-        let (Typed::Word(text) | Typed::Number(text)) = self.typed else {
+        let (EntryValue::Word(text) | EntryValue::Number(text)) = self.typed else {
             return Err(self.not("a number"));
         };
         let number = parse_number(text)?;
@@ -71,7 +71,7 @@ impl TypedValue<'_> {
 
     /// Returns an integer within the range.
     pub(super) fn count(&self, range: RangeInclusive<u32>) -> Result<u32, ValueError> {
-        let (Typed::Word(text) | Typed::Number(text)) = self.typed else {
+        let (EntryValue::Word(text) | EntryValue::Number(text)) = self.typed else {
             return Err(self.not("a whole number"));
         };
         let number = parse_whole(text, u64::from(*range.start())..=u64::from(*range.end()))?;
@@ -94,9 +94,9 @@ impl TypedValue<'_> {
     /// Returns a boolean.
     pub(super) fn switch(&self) -> Result<bool, ValueError> {
         match self.typed {
-            Typed::Switch(on) => Ok(*on),
-            Typed::Word(text) if text == "true" => Ok(true),
-            Typed::Word(text) if text == "false" => Ok(false),
+            EntryValue::Switch(on) => Ok(*on),
+            EntryValue::Word(text) if text == "true" => Ok(true),
+            EntryValue::Word(text) if text == "false" => Ok(false),
             _ => Err(self.not("true or false")),
         }
     }
@@ -120,7 +120,7 @@ impl TypedValue<'_> {
     /// Returns the text.
     pub(super) fn text(&self) -> Result<&str, ValueError> {
         match self.typed {
-            Typed::Word(text) | Typed::Text(text) => Ok(text),
+            EntryValue::Word(text) | EntryValue::Text(text) => Ok(text),
             _ => Err(self.not("text")),
         }
     }
@@ -128,11 +128,11 @@ impl TypedValue<'_> {
     /// Returns an error that names the expected value.
     pub(super) fn not(&self, expected: &str) -> ValueError {
         let got = match self.typed {
-            Typed::Word(text) | Typed::Text(text) => quoted(text),
-            Typed::Number(number) => number.clone(),
-            Typed::Switch(on) => on.to_string(),
-            Typed::List(_) => "a list".to_owned(),
-            Typed::Other(words) => (*words).to_owned(),
+            EntryValue::Word(text) | EntryValue::Text(text) => quoted(text),
+            EntryValue::Number(number) => number.clone(),
+            EntryValue::Switch(on) => on.to_string(),
+            EntryValue::List(_) => "a list".to_owned(),
+            EntryValue::Other(words) => (*words).to_owned(),
         };
         ValueError::new(format!("must be {expected}, got {got}")).id(ErrorId::Setting)
     }
@@ -140,7 +140,7 @@ impl TypedValue<'_> {
     /// Returns a text, or the digits of a number so that the error can say that its unit is missing.
     fn unit_text(&self) -> Result<&str, ValueError> {
         match self.typed {
-            Typed::Number(digits) => Ok(digits),
+            EntryValue::Number(digits) => Ok(digits),
             _ => self.text(),
         }
     }

@@ -18,13 +18,13 @@ use hsched_model::{BitRate, Bytes, ErrorId, GpuType};
 pub struct Key {
     /// Name in files and for `--set`.
     pub name: &'static str,
-    /// The form of its values, for people.
+    /// The form of the key's values, for people.
     pub form: &'static str,
     /// Default as text; empty if there is none.
     pub default: &'static str,
     /// One-line description for people.
     pub help: &'static str,
-    /// Whether it is a table, whose entries are merged over the layers one by one.
+    /// Whether the key is a table, whose entries are merged over the layers one by one.
     pub table: bool,
     pub set_by: SetBy,
     pub(super) set: fn(&mut Settings, &TypedValue<'_>) -> Result<(), ValueError>,
@@ -260,7 +260,7 @@ pub static KEYS: [Key; 27] = [
         name: "notify",
         form: "shell line",
         help: "Command that hsched watch and hsched run call when jobs complete, fail, or cannot start without your help; it gets one line per job on standard input, and is killed after 30 s",
-        // It runs on the login node without confirmation.
+        // The command runs on the login node without confirmation.
         set_by: SetBy::NoProject,
         set: |settings, given| {
             let text = one_line(given.text()?)?;

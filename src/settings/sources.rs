@@ -29,7 +29,7 @@ const LENGTH_LIMIT: u64 = 1 << 20;
 /// The sources from which settings are read.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Environment variables by name; only those with the prefix `HSCHED_` are used.
+    /// Environment variables by name; only `NO_COLOR` and those with the prefix `HSCHED_` are used.
     pub environment: BTreeMap<String, OsString>,
     /// Current directory.
     pub directory: Option<PathBuf>,
@@ -70,7 +70,7 @@ pub fn own_slurm_restarts() -> u32 {
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The values of a Slurm job's variables, each if it is set.
+/// The values of a Slurm job's environment variables; `None` if a variable is not set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlurmJobFacts {
     pub nodes: Option<u32>,

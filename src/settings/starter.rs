@@ -45,7 +45,7 @@ impl Starter {
         text
     }
 
-    /// Returns the possible values as remarks.
+    /// Returns remarks on a key: its possible values, or how to find its value; empty for most keys.
     fn remarks(&self, key: &Key) -> Vec<String> {
         match key.name {
             "account" if self.accounts.len() > 1 => vec![format!("Yours are: {}", self.accounts.join(", "))],

@@ -12,12 +12,12 @@ use tempfile::TempDir;
 use super::{CommandLineSetting, Settings, Sources};
 
 /// A machine with only the given files under a temporary root.
-struct World {
+struct TestMachine {
     root: TempDir,
     sources: Sources,
 }
 
-impl World {
+impl TestMachine {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let at = |path: &str| Some(root.path().join(path));
@@ -74,7 +74,7 @@ const PROJECT: &str = "home/project/hsched.toml";
 
 #[test]
 fn without_any_layer_defaults_hold() {
-    let world = World::new();
+    let world = TestMachine::new();
     let settings = world.load();
     let rows = settings.rows().into_iter().map(|row| format!("{} = {} ({})", row.key, row.value, row.origin));
     let rows: Vec<String> = rows.collect();
@@ -112,15 +112,15 @@ fn without_any_layer_defaults_hold() {
 
 #[test]
 fn no_color_of_all_programs_gives_way_to_what_is_said_to_this_one() {
-    let world = World::new().variable("NO_COLOR", "1");
+    let world = TestMachine::new().variable("NO_COLOR", "1");
     assert_snapshot!(world.show(), @"color = never (NO_COLOR)");
     assert_snapshot!(world.file(USER, "color = 'always'").show(), @"color = always (/home/.config/hsched/config.toml:1)");
-    assert_snapshot!(World::new().variable("NO_COLOR", "").show(), @"");
+    assert_snapshot!(TestMachine::new().variable("NO_COLOR", "").show(), @"");
 }
 
 #[test]
 fn later_layers_win_and_tables_merge() {
-    let world = World::new()
+    let world = TestMachine::new()
         .file(
             SITE,
             "account = 'site'\nqos = 'low'\nsetup = ['module load a', 'b']\n[capacity]\nv100 = 8\nt4 = 4\n",
@@ -156,7 +156,7 @@ fn later_layers_win_and_tables_merge() {
 
 #[test]
 fn all_problems_of_all_layers_are_listed() {
-    let world = World::new()
+    let world = TestMachine::new()
         .file(SITE, "acount = 'x'\naccount = 3\ncapacity = 5\n[node_gbps]\n'g[1-2]' = 0\n'g2' = 4\n'g[2-3]' = 5\n")
         .file(USER, "time_margin = 0.5\nnetwork_gbps = inf\nmemory_per_gpu = 32\ngrace = 30\n[capacity]\na.b = 1\nt4 = -1\nv100 = 1_000_000_000")
         .file(PROJECT, "state_dir = '/elsewhere'\nsetup = [1]\nhet_steps = 'yes'\ncolor = 'red'\nqos = \"a\\nb\"")
@@ -196,20 +196,20 @@ fn all_problems_of_all_layers_are_listed() {
 
 #[test]
 fn broken_files_name_their_lines() {
-    assert_snapshot!(World::new().file(USER, "account = 'a'\nqos = \n[capacity\n").show(), @r"
+    assert_snapshot!(TestMachine::new().file(USER, "account = 'a'\nqos = \n[capacity\n").show(), @r"
     /home/.config/hsched/config.toml:2: not valid TOML: string values must be quoted, expected literal string
     /home/.config/hsched/config.toml:3: not valid TOML: unclosed table, expected `]`
     ");
-    assert_snapshot!(World::new().file(USER, "account = 'a'\naccount = 'b'\n").show(), @"/home/.config/hsched/config.toml:2: not valid TOML: duplicate key");
-    assert_snapshot!(World::new().file(USER, b"account = '\xff'").show(), @"/home/.config/hsched/config.toml: cannot be read: it is not UTF-8 text");
-    assert_snapshot!(World::new().file("etc/config.toml/x", "").show(), @"/etc/config.toml: cannot be read: Is a directory (os error 21)");
-    assert_snapshot!(World::new().file(USER, vec![b'#'; (1 << 20) + 1]).show(), @"/home/.config/hsched/config.toml: cannot be read: longer than 1048576 bytes");
+    assert_snapshot!(TestMachine::new().file(USER, "account = 'a'\naccount = 'b'\n").show(), @"/home/.config/hsched/config.toml:2: not valid TOML: duplicate key");
+    assert_snapshot!(TestMachine::new().file(USER, b"account = '\xff'").show(), @"/home/.config/hsched/config.toml: cannot be read: it is not UTF-8 text");
+    assert_snapshot!(TestMachine::new().file("etc/config.toml/x", "").show(), @"/etc/config.toml: cannot be read: Is a directory (os error 21)");
+    assert_snapshot!(TestMachine::new().file(USER, vec![b'#'; (1 << 20) + 1]).show(), @"/home/.config/hsched/config.toml: cannot be read: longer than 1048576 bytes");
 }
 
 #[test]
 fn variables_name_other_files() {
     let named = |path: &str| {
-        World::new().file("x.toml", "qos = 'x'").file(USER, "qos = 'u'").variable("HSCHED_CONFIG", path)
+        TestMachine::new().file("x.toml", "qos = 'x'").file(USER, "qos = 'u'").variable("HSCHED_CONFIG", path)
     };
     assert_snapshot!(named("../../../x.toml").show(), @"qos = x (/home/project/deep/../../../x.toml:1)");
     assert_snapshot!(named("").show(), @"");
@@ -219,7 +219,7 @@ fn variables_name_other_files() {
 
 #[test]
 fn the_nearest_project_file_counts_and_none_beyond_home() {
-    let world = World::new().file("hsched.toml", "qos = 'outside'");
+    let world = TestMachine::new().file("hsched.toml", "qos = 'outside'");
     assert_snapshot!(world.show(), @"");
     let world = world.file("home/hsched.toml", "qos = 'home'");
     assert_snapshot!(world.show(), @"qos = home (/home/hsched.toml:1)");
@@ -228,7 +228,7 @@ fn the_nearest_project_file_counts_and_none_beyond_home() {
 
 #[test]
 fn a_project_file_planted_by_another_user_is_ignored() {
-    let mut world = World::new().file("tmp/x/y", "").file("tmp/hsched.toml", "qos = 'planted'");
+    let mut world = TestMachine::new().file("tmp/x/y", "").file("tmp/hsched.toml", "qos = 'planted'");
     let directory = world.root.path().join("tmp");
     world.sources.directory = Some(directory.join("x"));
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o1777)).expect("permissions");
@@ -247,7 +247,7 @@ fn a_project_file_planted_by_another_user_is_ignored() {
 proptest! {
     #[test]
     fn no_text_panics(text in "[a-z_0-9=.'\"\\[\\]{},# \\n-]{0,60}|\\PC{0,30}", key in "[a-z_.]{0,20}") {
-        let mut world = World::new().file(USER, &text).variable("HSCHED_NODE_GBPS", "x");
+        let mut world = TestMachine::new().file(USER, &text).variable("HSCHED_NODE_GBPS", "x");
         world.sources.flags.push(CommandLineSetting { name: "--set".to_owned(), key, value: text });
         let _any = Settings::load(&world.sources);
     }

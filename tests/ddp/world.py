@@ -20,7 +20,7 @@ TIMEOUT_S = 300.0
 """Maximum wait of a rank for another one: long enough for a busy machine, but a hang becomes an error."""
 
 LIMIT_S = 900.0
-"""The longest that a case takes."""
+"""Time limit of a case."""
 
 
 class World:

@@ -53,7 +53,7 @@ fn folders_that_are_shared_or_not_there_are_worth_a_word() {
     let dry = sandbox.run("submit shared.yaml --cluster cluster.yaml --dry-run").exits(0);
     assert!(dry.stderr.contains(said), "{}", dry.stderr);
     assert_eq!(sandbox.run("add shared.yaml").exits(0).stderr, said);
-    // This also applies to a job that is already known.
+    // The note also appears for jobs that are already known.
     let third =
         shared.replace("resnet18", "third").replace("vgg19", "fourth").replacen("saved", "elsewhere", 1);
     let sandbox = sandbox.file("third.yaml", third);

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{JOBS, Sandbox, mode};
 
-/// Two batch sizes of a model on one type, and one on another, as a file.
+/// A file of speeds: two batch sizes of a model on one type, and one batch size of another model on another
+/// type.
 const SPEEDS: &str = r#"{"schema": "hsched.cache/1", "contributor": "lab", "later": 1, "speeds": [
 {"model": "resnet18", "gpu_type": "t4", "precision": null, "contributor": "lab", "observations": 5, "points": [
  {"batch": 64, "seconds": 0.336, "variance": 0.0004, "count": 3, "steps": 300, "seen": 3, "at": 1790000000, "source": "report"},

@@ -12,7 +12,7 @@ const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml";
 /// The programs that show or change jobs.
 const ASKED: [&str; 3] = ["squeue", "sbatch", "scancel"];
 
-/// A queue that shows job `id` of run r1 as pending or running.
+/// Returns a line of a queue that shows job `id` of run r1 as pending.
 fn line(id: u32, job: &str) -> String {
     format!(
         "{id}|{id}|N/A|N/A|PENDING|x|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|{job}|{{\"hsched\":1,\"run\":\"r1\",\"job\":\"{job}\"}}"
@@ -74,7 +74,7 @@ fn a_cluster_by_a_new_name_is_taken_when_its_user_says_so() {
     fs::write(&path, edited).expect("a file");
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!(sandbox.snapshot()["cluster"], "south");
-    // It is stored as usual, so later damage can be repaired.
+    // The edited cluster is stored as usual, so later damage can be repaired.
     fs::remove_file(&path).expect("a file");
     fs::remove_file(sandbox.state("state.json.old")).expect("a file");
     sandbox.run("cancel --all").exits(0);

@@ -143,7 +143,7 @@ fn the_older_copy_is_offered_where_it_is_whole() {
     assert_eq!(requests(&sandbox), (2, 0));
 }
 
-/// A bare name refers to the state directory only if it is the name of such a file.
+/// A bare name refers to the state directory only if it is the name of a file of the state.
 #[test]
 fn a_backup_is_restored_from_the_directory_in_which_it_is() {
     let sandbox = submitted();

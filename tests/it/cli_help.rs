@@ -1,4 +1,5 @@
-//! `hsched help` shows commands, pages and errors; every refusal has a key, and every key a section and a place where it is used.
+//! `hsched help` shows commands, pages and errors; every refusal has a key; every key has a section and a
+//! place where it is used.
 
 use std::collections::BTreeSet;
 use std::fs;

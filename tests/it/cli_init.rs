@@ -2,8 +2,8 @@
 
 use crate::sandbox::Sandbox;
 
-/// Two partitions, of which the default one has no GPUs, and names that YAML and TOML would interpret as
-/// other values.
+/// Two partitions, the default one without GPUs, and names that YAML and TOML would interpret as other
+/// values.
 const SINFO: [&str; 2] = [
     "c1|cpu*|1:00:00|idle|(null)|gpu:0|0/8/0/8|64000|0|(null)|none",
     "g1|big\"one|infinite|idle|gpu:1080:2,gpu:a100_3g.20gb:2|gpu:0|0/8/0/8|64000|0|(null)|none",

@@ -5,7 +5,7 @@ use chrono::Utc;
 use hsched_engine::store::SiteLooks;
 use hsched_model::number::to_f64;
 use hsched_model::{Asks, GpuType, Seconds, Time};
-use hsched_queue::{GpuAsk, QueueJob, Running, Snapshot};
+use hsched_queue::{GpuAsk, HeldNodes, QueueJob, Snapshot};
 
 use crate::queue_look::{others, site};
 use crate::sandbox::Sandbox;
@@ -21,11 +21,11 @@ fn looks(sandbox: &Sandbox, days: u32) {
     let first = now - f64::from(days) * 24.0 * HOUR;
     for look in 0..=days * 24 {
         let at = first + f64::from(look) * HOUR;
-        // The looks are in descending order of time.
+        // The jobs of a look are in descending order of submission.
         let job = |age: u32| {
             let submitted = at - f64::from(age) * HOUR - 900.0;
             let since = submitted + 2.0 * HOUR;
-            let running = (since <= at).then(|| Running { since: Time(since), holds: Vec::new() });
+            let running = (since <= at).then(|| HeldNodes { since: Time(since), holds: Vec::new() });
             QueueJob {
                 id: (1000 + look - age).to_string(),
                 ours: true,

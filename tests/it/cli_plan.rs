@@ -190,7 +190,7 @@ fn capacity_says_which_gpus_count() {
     let (name, all) = used("--capacity up");
     assert_eq!((name, all.matches('a').count()), (json!("up"), 2));
     assert_eq!(used("--capacity limits --set capacity.v100=1").1, ",1 v100  a ");
-    // A capacity table is meant to be used.
+    // A capacity table implies `--capacity limits`.
     assert_eq!(used("--set capacity.v100=2").0, "limits");
     assert_snapshot!(sandbox.run(&format!("{PLAN} --capacity limits")).fails(78), @r"
     error: --capacity limits needs a [capacity] table in the settings
@@ -390,7 +390,7 @@ fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
         let sandbox = Sandbox::new().file("jobs.yaml", jobs(first));
         sandbox.run(&format!("{PLAN} {options} --format json")).exits(0).json()
     };
-    // With the lowest mean, one of the jobs is late; if both are in time, ResNet-18 has three GPUs.
+    // With the lowest mean, one of the jobs is late; if both are on time, ResNet-18 has three GPUs.
     let mean = plan("13000s", "");
     near(&mean["deadlines_met"], 0.5);
     let by_deadlines = plan("13000s", "--objective deadlines");

@@ -1,4 +1,5 @@
-//! `--report`, `--svg` and `--csv` of `simulate`, `plan`, `when` and `history`: one page with its data, pictures and tables.
+//! `--report`, `--svg` and `--csv` of `simulate`, `plan`, `when` and `history`: a page that contains its
+//! data, pictures and tables.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use crate::sandbox::Sandbox;
 
 const CLUSTER: &str = "nodes: [{name: 'gpu[1-2]', gpus: {v100: 2}}]\n";
 
-/// Three jobs, the third of which must wait for the others, and a fourth that can never run.
+/// Three jobs; the third one needs all GPUs, so it must wait for the others.
 const TRACE: &str = r#"jobs:
   - {name: "first<b>", gpus: 2, samples_per_epoch: 1000, epochs: 10, global_batch: 10, model_size: 0, throughput: {v100: 5}}
   - {name: second, gpus: 2, samples_per_epoch: 1000, epochs: 10, global_batch: 10, model_size: 0, throughput: {v100: 5}}

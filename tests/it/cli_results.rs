@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Runs six jobs whose loss and accuracy fall, and one whose program fails.
+/// A sweep of six jobs, one of which fails; the accuracy falls from epoch to epoch, the loss is constant.
 const JOBS: &str = r#"jobs:
   - name: lr
     samples_per_epoch: 10

@@ -89,7 +89,7 @@ impl Bench {
         self.end(self.start(arguments))
     }
 
-    /// Waits for its end.
+    /// Waits for the end of a session.
     pub fn end(&self, mut session: Session) -> Ran {
         let output: Output = session.0.take().expect("runs").wait_with_output().expect("ends");
         self.sandbox.ran(&output)

@@ -30,7 +30,7 @@ fn a_second_interrupt_ends_all_at_once() {
     let mut session = bench.start("run jobs.yaml --devices cpu:1");
     bench.await_that("a process", || bench.processes().iter().any(|process| process.contains("sleep")));
     session.signal(Signal::SIGINT);
-    // After its message, it handles the second signal.
+    // Once hsched has printed its message, it is ready for a second SIGINT.
     let mut said = std::io::BufReader::new(session.0.as_mut().expect("runs").stderr.take().expect("a pipe"));
     let mut line = String::new();
     std::io::BufRead::read_line(&mut said, &mut line).expect("reads");
@@ -71,7 +71,7 @@ fn a_second_signal_ends_a_member_of_a_pool_at_once() {
     let leader = member(1);
     let mut other = member(2);
     other.signal(Signal::SIGTERM);
-    // After its message, it handles the second one.
+    // Once the member has printed its message, it is ready for a second SIGTERM.
     let said = std::io::BufReader::new(other.0.as_mut().expect("runs").stderr.take().expect("a pipe"));
     let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
     assert!(said.any(|line| line.contains("leaving the pool: asking the running jobs to save")));

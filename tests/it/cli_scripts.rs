@@ -153,7 +153,7 @@ fn an_array_has_completed_when_all_of_its_tasks_have() {
     };
     assert_eq!(tasks(&["COMPLETED", "COMPLETED", "COMPLETED"]), "completed null");
     assert_eq!(tasks(&["COMPLETED", "RUNNING", "COMPLETED"]), "running null");
-    // The queue no longer lists a task of which nothing else is known.
+    // The queue no longer lists one of the tasks, and nothing else is known about it.
     assert_eq!(tasks(&["COMPLETED", "COMPLETED"]), "pending null");
     let cut = tasks(&["COMPLETED", "TIMEOUT", "COMPLETED"]);
     assert_eq!(cut, "failed \"1 of 3 tasks did not complete; the first reached its time limit\"");

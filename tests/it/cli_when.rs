@@ -11,7 +11,7 @@ fn example(name: &str) -> String {
         .expect("an example")
 }
 
-/// One job that may run on four GPUs of one node that is busy for an hour, and on one slow GPU that is free.
+/// A queue with four GPUs of one node, which are busy for at most an hour, and one slow GPU, which is free.
 pub const SNAPSHOT: &str = r#"{
   "schema": "hsched.queue/1", "taken_at": 1795345200, "cluster": "small",
   "nodes": [{"name": "a1", "gpus": [{"type": "a100", "count": 4}]}, {"name": "t1", "gpus": [{"type": "t4", "count": 1}]}],
@@ -44,7 +44,7 @@ fn a_locale_without_utf8_gets_ascii_alone() {
     assert!(drawn.contains("███"), "{drawn}");
 }
 
-/// Slurm preempts jobs of a partition for those of one with a higher tier, also if both are of one user.
+/// Slurm preempts jobs of a partition for those of one with a higher tier, even if both are of one user.
 #[test]
 fn a_request_that_stops_a_running_job_of_ones_own_is_marked() {
     let mut snapshot: Value = serde_json::from_str(SNAPSHOT).expect("JSON");
@@ -216,8 +216,8 @@ fn what_is_no_snapshot_is_refused() {
 
 #[test]
 fn jobs_are_planned_together() {
-    // Two equal jobs for two nodes of one GPU each, of which one is slightly slower; alone, both would choose
-    // the faster one.
+    // Two equal jobs for two nodes of one GPU each, one of them slightly slower; alone, both jobs would
+    // choose the faster one.
     let nodes = r#"{"schema": "hsched.queue/1", "taken_at": 1795345200,
       "nodes": [{"name": "a1", "gpus": [{"type": "a100", "count": 1}]}, {"name": "v1", "gpus": [{"type": "v100", "count": 1}]}]}"#;
     let job = |name: &str| {

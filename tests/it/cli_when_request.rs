@@ -17,7 +17,7 @@ fn sandbox() -> Sandbox {
     Sandbox::new().file("train.sh", SCRIPT)
 }
 
-/// Returns the fields that a request has in addition to the usual ones.
+/// Returns these fields of a request.
 fn request(json: &Value, names: &[&str]) -> Vec<Value> {
     assert_eq!(json["schema"], "hsched.request/1");
     names.iter().map(|name| json["request"][*name].clone()).collect()

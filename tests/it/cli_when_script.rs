@@ -21,7 +21,8 @@ srun python train.py
 #SBATCH --mem=200G
 ";
 
-/// Two of four V100 are free for six hours; then a job for all of them comes first. Four A100 are free in another partition.
+/// Two of four V100 are free for six hours, after which a pending job gets all four. Four A100 are free in
+/// another partition.
 fn queue() -> Value {
     let node = |name: &str, gpu_type: &str, partition: &str| json!({ "name": name, "partitions": [partition], "cpus": 32, "gpus": [{ "type": gpu_type, "count": 4 }] });
     json!({ "schema": "hsched.queue/1", "taken_at": 1_795_345_200, "cluster": "small",
@@ -174,7 +175,7 @@ fn another_gpu_type_needs_a_word() {
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }
 
-/// Slurm preempts jobs of a partition for those of one with a higher tier, also if both are of one user.
+/// Slurm preempts jobs of a partition for those of one with a higher tier, even if both are of one user.
 #[test]
 fn what_stops_a_running_job_of_ones_own_says_so() {
     let mut queue = queue();
@@ -190,6 +191,13 @@ fn what_stops_a_running_job_of_ones_own_says_so() {
     let change = change.expect("a change to the partition");
     let costs = json!(["Slurm may stop (preempt) your running job 1 for it"]);
     assert_eq!((&change["costs"], &change["harmless"]), (&costs, &json!(false)));
+    // Without permission, the change is only shown.
+    let number = &change["number"];
+    let refused = sandbox.run(&format!("{LOOK} --apply {number}")).fails(2);
+    assert!(refused.contains("your running job 1") && refused.contains("add --may-stop"), "{refused}");
+    sandbox.run(&format!("{LOOK} --apply {number} --dry-run")).succeeds();
+    let diff = sandbox.run(&format!("{LOOK} --apply {number} --may-stop --dry-run")).succeeds();
+    assert!(diff.contains("gpu,high"), "{diff}");
     // A script that asks for that partition itself is told as well.
     let note = "As it is, Slurm may stop (preempt) your running job 1 for it.";
     let said = |more: &str| sandbox.run(&format!("{LOOK}{more}")).exits(0).stdout;
@@ -272,8 +280,8 @@ fn a_job_file_goes_on_as_before() {
     assert!(refused.stderr.contains("after --"), "{}", refused.stderr);
 }
 
-/// Returns a sandbox with a Slurm on which another job holds all V100s of the only node until its limit, with
-/// past runs of one hour.
+/// Returns a sandbox with a Slurm on which one job holds two of the four V100s of the only node until its
+/// limit, and a pending job requests all four. Past runs of the script took one hour.
 fn busy() -> Sandbox {
     let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let of_two =

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::queue_look::site;
 use crate::sandbox::Sandbox;
 
-/// A node of four A100s with two jobs of ann's: one runs on three GPUs for six more hours, and the other
-/// requests all four and is too long.
+/// A node with four A100s. Of ann's jobs, one runs on three GPUs for six more hours, one requests four GPUs
+/// and exceeds the partition's time limit, and one waits for an account limit; a job of bob's is held.
 fn snapshot() -> String {
     let gpus = |count: u32| json!([{ "type": "a100", "count": count }]);
     json!({
@@ -163,7 +163,7 @@ fn live(details: &str) -> Sandbox {
 "show config") echo "ClusterName = north"; echo "SchedulerType = sched/backfill";;
 "-o show partition") echo "PartitionName=gpu Default=YES MaxTime=1-00:00:00 PriorityTier=1 State=UP";;
 "-o show reservation") echo "No reservations in the system";;
-"-o show job 8") cat "$root/job.out";;
+"-o show job 8"|"-o show job 9") cat "$root/job.out";;
 "-o show job "*) echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1;;
 update*) : ;;
 *) exit 9;;
@@ -208,6 +208,69 @@ fn a_list_that_nobody_has_read_is_shown_and_nothing_is_changed() {
     assert!(sandbox.calls("scontrol").iter().all(|call| call[0] != "update"));
     sandbox.run("why 8 --apply 1").exits(0);
     assert_eq!(sandbox.calls("scontrol").iter().filter(|call| call[0] == "update").count(), 1);
+}
+
+#[test]
+fn the_list_of_each_job_is_kept() {
+    let sandbox = live(&shown(&[]));
+    // The fake Slurm gives the same answer about both.
+    for job in ["8", "9"] {
+        sandbox.run(&format!("why {job} --futures 5 --budget 1h")).exits(0);
+    }
+    for job in ["8", "9"] {
+        let dry = sandbox.run(&format!("why {job} --apply 1 --dry-run")).succeeds();
+        assert_eq!(dry, "Would run: scontrol update JobId=8 StartTime=now\n");
+    }
+}
+
+/// The only V100s are in use; a job with options of the command line waits for them.
+#[test]
+fn the_command_of_a_new_job_has_the_options_of_the_old_one() {
+    let sandbox = live("");
+    let script = sandbox.work("train.sh");
+    let (script, folder) = (script.display().to_string(), sandbox.work("").display().to_string());
+    let folder = folder.trim_end_matches('/');
+    let asks = "ReqB:S:C:T=0:0:*:* NumTasks=1 CPUs/Task=4 NtasksPerN:B:S:C=0:0:*:* MinMemoryNode=8G";
+    let details = |script: &str| {
+        shown(&[
+            ("Reason=BeginTime", "Reason=Resources"),
+            (" NumNodes=1-1", &format!(" NumNodes=1-1 {asks}")),
+            ("/home/me/train.sh", script),
+            ("/home/me", folder),
+            ("Power= ", "Power= TresPerNode=gres:gpu:v100:2 "),
+        ])
+    };
+    let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().expect("a user").name;
+    let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
+    let holder = crate::queue_look::others("v1", "v100").replace("2026-11-22T10:00:00", &since);
+    let of_three = holder.replace("gpu:v100:4", "gpu:v100:3");
+    let waits = "8|PENDING|ME|bio|normal|gpu|100|2026-11-22T09:00:00|N/A|1:00:00|1|4|4|cpu=4,mem=8G,node=1|gres:gpu:v100:2|N/A|N/A|N/A||(null)|(null)|OK|Resources";
+    let sandbox = sandbox
+        .printing("squeue", &[&of_three, &waits.replace("ME", &me)])
+        .printing(
+            "sinfo",
+            &["v1|gpu*|1-00:00:00|mixed|gpu:v100:4|gpu:v100:3(IDX:0-2)|4/28/0/32|64000|400||none"],
+        )
+        .file("train.sh", "#!/bin/bash\n#SBATCH --account=bio --qos=normal -t 60\n");
+    let told = |script: &str| {
+        std::fs::write(sandbox.path("job.out"), details(script).replace("@ME@", &me)).expect("a file");
+        let json = sandbox.run("why 8 --futures 5 --budget 1h --format json").exits(0).json();
+        let advice = json["jobs"][0]["advice"].as_array().expect("a list").clone();
+        let anew = advice.iter().find(|advice| advice["in_place"] == false);
+        anew.unwrap_or_else(|| panic!("a new job: {json}")).clone()
+    };
+    let complete = told(&format!("{script} big"));
+    assert_eq!(
+        complete["command"],
+        "sbatch --job-name=bert --partition=gpu --gres=gpu:v100:1 --cpus-per-task=2 --mem=4G ROOT/home/desk/train.sh big"
+    );
+    let change = complete["change"].to_string();
+    assert!(change.contains("2 CPUs and 4096 MiB of memory on each node, now 4 and 8192"), "{change}");
+    let gone = told("/no/script.sh");
+    assert_eq!(
+        (&gone["command"], &gone["command_unknown"]),
+        (&Value::Null, &json!("the job's script /no/script.sh cannot be read"))
+    );
 }
 
 #[test]

@@ -161,8 +161,8 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// The copy that decided on a round died before it wrote that round's checkpoint: two others wait for it, and must not wait
-/// for each other.
+/// The copy that decided on a round died before it wrote the round's checkpoint. Two other copies wait for
+/// it, and must not wait for each other.
 #[test]
 fn copies_that_all_wait_go_on_from_the_last_checkpoint() {
     let Some(python) = python::with_torch() else { return };

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Returns the Markdown files of a folder, without those in folders below it.
-fn pages(folder: &str) -> Vec<PathBuf> {
+pub fn pages(folder: &str) -> Vec<PathBuf> {
     let entries =
         fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut pages: Vec<PathBuf> =
@@ -19,7 +19,7 @@ fn pages(folder: &str) -> Vec<PathBuf> {
 }
 
 /// Returns the text without its code blocks, whose brackets are not links.
-fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let mut in_block = false;
     let lines = text.lines().filter(|line| {
         let fence = line.trim_start().starts_with("```");

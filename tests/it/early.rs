@@ -318,7 +318,7 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
     let none: [&str; 0] = [];
     assert_eq!(moves_for(Objective::MeanJct, jobs_due("260s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("260s"), &site), ["stop late", "stop easy"]);
-    // The first job is in time on its GPUs; the other one would be late on any GPUs, given the cost of a
+    // The first job is on time on its GPUs; the other one would be late on any GPUs, given the cost of a
     // move.
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("290s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("225s"), &site), none);
@@ -347,7 +347,7 @@ fn what_is_wrong_with_a_rule_or_a_deadline_is_said() {
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
     check("stop: {rule: best}", "stop: needs a metric, but the job has no target; add target");
-    // An invalid value has a separate error.
+    // An incomplete target and invalid values are reported as such.
     check("target: {metric: loss}, stop: {rule: best}", "target: is missing the required key mode");
     check(
         "stop: {rule: bset}",

@@ -107,7 +107,7 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
         "{}",
         text(&stderr)
     );
-    // The rank has neither failed nor stopped.
+    // The rank counts neither as failed nor as stopped.
     assert_eq!(names(&folder.path().join("report")), ["samples"]);
     assert_eq!(names(&folder.path().join("fence")), ["1", "2"]);
 }

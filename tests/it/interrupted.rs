@@ -22,7 +22,8 @@ const SHAPES: [(&str, &str); 8] = [
     ("plain", "exec SLEEP"),
 ];
 
-/// Returns a job without a checkpoint. `SLEEP` in its command is a program that leaves the file `up-NAME` and sleeps; the signal ends it.
+/// Returns a job without a checkpoint. `SLEEP` in its command is a program that creates the file `up-NAME`
+/// and sleeps; the signal ends it.
 fn silent(name: &str, command: &str) -> String {
     let command = command.replace("SLEEP", &format!("bash -c ': >up-{name}; exec sleep 60'"));
     format!(

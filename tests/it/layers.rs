@@ -27,6 +27,19 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("commands", &["merge", "settings", "manual", "app"]),
 ];
 
+/// The parts of the program that may use `hsched_slurm`, with the reason; all others go through `app::slurm`.
+const OF_SLURM: &[(&str, &str)] = &[
+    ("app/notify.rs", "starts the user's command with the only runner of programs"),
+    ("app/slurm", "Slurm as the batch system of all commands"),
+    ("commands/check_ddp.rs", "starts torchrun with the only runner of programs"),
+    ("commands/doctor", "checks Slurm itself"),
+    ("commands/import", "converts batch scripts"),
+    ("commands/review", "reads Slurm's accounting"),
+    ("commands/script", "passes batch scripts to Slurm unchanged"),
+    ("commands/trace/accounts", "converts Slurm's accounting to a trace"),
+    ("commands/why.rs", "applies remedies to any job of Slurm"),
+];
+
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
@@ -124,6 +137,25 @@ fn rooms_use_only_the_rooms_below_them() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_the_listed_parts_of_the_program_name_slurm() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut unused: Vec<&str> = OF_SLURM.iter().map(|(part, _)| *part).collect();
+    let mut wrong = Vec::new();
+    for file in sources(&root) {
+        let path = file.strip_prefix(&root).expect("below src");
+        if !fs::read_to_string(&file).expect("a text").contains("hsched_slurm") {
+            continue;
+        }
+        unused.retain(|part| !path.starts_with(part));
+        if !OF_SLURM.iter().any(|(part, _)| path.starts_with(part)) {
+            wrong.push(path.to_owned());
+        }
+    }
+    assert_eq!(wrong, Vec::<PathBuf>::new(), "use app::slurm instead of hsched_slurm");
+    assert_eq!(unused, Vec::<&str>::new(), "no longer use hsched_slurm");
 }
 
 #[test]

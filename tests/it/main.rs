@@ -64,6 +64,7 @@ mod copies_rounds;
 mod copies_run;
 mod docs;
 mod docs_links;
+mod docs_names;
 mod docs_run;
 mod early;
 mod false_ends;

@@ -247,7 +247,7 @@ fn a_simulated_job_stops_by_its_rule_and_no_other() {
     let (whole, why) = play("weight: 1");
     assert_eq!((&whole["stopped_early"], why.as_str()), (&Value::from(0.0), ""));
     near(&whole["jobs"][0]["jct_s"], 6000.0);
-    // The second job is in time only if the first one stops.
+    // The second job is on time only if the first one stops.
     near(&whole["deadlines_met"], 0.0);
     for stop in ["stop: {rule: best}", "stop: {when_busy: best}"] {
         let (policy, why) = play(stop);

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use crate::real_user::wait_within;
 use crate::sandbox::Sandbox;
 
-/// In place of the daemon: a process of a session of its own.
+/// A script that stands in for NVIDIA's daemon: it starts a process in a separate session.
 const DAEMON: &str = r#"if [ "$1" = -d ]; then
   setsid sleep 600 >/dev/null 2>&1 &
   echo $! >"$root/daemon"
@@ -81,7 +81,7 @@ fn without_a_daemon_the_runs_go_on_and_it_is_said_why() {
     let failing = sandbox("true").program("nvidia-cuda-mps-control", "echo no such device; exit 1");
     let told = note(&failing, "a100:1");
     assert!(told.contains("runs without MPS: nvidia-cuda-mps-control -d failed: no such device"), "{told}");
-    // Nobody asked for it, or nobody needs it.
+    // The daemon does not start if nobody requests it, or if no GPU has slots.
     let unused = sandbox("true").program("nvidia-cuda-mps-control", DAEMON);
     unused.run("run jobs.yaml --devices a100:1").succeeds();
     assert!(!unused.path("daemon").exists());

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::python::run;
 use crate::real_cluster::repository;
 
-/// The only rank of a job, or one of two, which checks its node before it runs `$3`.
+/// The first rank of a job with `$4` ranks, which checks its node before it runs `$3`; `$2` is a folder.
 const RANK: &str = r#"
   cd "$1" && for part in rank fence samples preflight batch ends; do . "templates/$part.sh"; done
   hs_stopping=0; trap 'hs_stopping=1' USR1

@@ -11,7 +11,7 @@ use crate::real_cluster::repository;
 /// The variable that turns a missing torch from a skip into a failure.
 const WISH: &str = "HSCHED_TEST_TORCH";
 
-/// Python interpreters, of which the first one with torch is used; the second is that of Debian's package.
+/// Python interpreters; the first one with torch is used. The second is that of Debian's package.
 static WITH_TORCH: LazyLock<Option<&str>> = LazyLock::new(|| {
     let has_torch = |python: &&&str| {
         let tried = Command::new(python).args(["-c", "import torch"]).stderr(Stdio::null()).status();

@@ -101,7 +101,7 @@ fn age_answer(sandbox: &Sandbox, seconds: f64, change: impl FnOnce(&mut Value)) 
     std::fs::write(&path, answer.to_string()).expect("written");
 }
 
-/// Slurm preempts jobs of partition `low` for those of `high`, also if both are of one user.
+/// Slurm preempts jobs of partition `low` for those of `high`, even if both are of one user.
 #[test]
 fn watch_requests_no_gpus_of_a_running_job_of_ones_own() {
     let scontrol = r#"case "$*" in
@@ -163,6 +163,39 @@ fn a_look_that_is_some_seconds_old_is_said_to_be_and_is_read_again_on_request() 
     assert!(error.contains("--refresh"), "{error}");
     let error = sandbox.run("plan jobs.yaml --refresh").fails(2);
     assert!(error.contains("--refresh only work with --queue"), "{error}");
+}
+
+#[test]
+fn no_old_look_lets_a_script_start_at_once() {
+    let idle = "v1|gpu*|1-00:00:00|idle|gpu:v100:4|gpu:v100:0(IDX:N/A)|0/8/0/8|64000|400||none";
+    let full = "v1|gpu*|1-00:00:00|mixed|gpu:v100:4|gpu:v100:4(IDX:0-3)|4/4/0/8|64000|400||none";
+    let looks =
+        |sandbox: &Sandbox| sandbox.calls("squeue").into_iter().filter(|call| call[0] == "--all").count();
+    let script = "#!/bin/bash\n#SBATCH --gres=gpu:v100:4 -t 60\n";
+    let site = || with("", &[]).printing("sinfo", &[idle]).file("train.sh", script);
+    let when = "when train.sh --futures 5 --budget 1h";
+    let at_once = "It would start at once.";
+
+    let filled = site();
+    let first = filled.run(when).exits(0).stdout;
+    assert!(first.starts_with("train.sh asks for ") && first.contains(at_once), "{first}");
+    age_answer(&filled, 20.0, |_| {});
+    let filled = filled.printing("sinfo", &[full]).printing("squeue", &[&busy("v1", "v100")]);
+    let now = filled.run(when).exits(0).stdout;
+    assert!(now.starts_with("train.sh asks for ") && !now.contains(at_once), "{now}");
+    assert_eq!(looks(&filled), 2);
+    // An answer that does not conclude this rests on the older look, whose age comes first.
+    age_answer(&filled, 20.0, |_| {});
+    let later = filled.run(when).exits(0).stdout;
+    assert!(later.lines().next().is_some_and(|line| line.contains(": queue seen 2")), "{later}");
+    assert_eq!(looks(&filled), 2);
+
+    let slow = site();
+    slow.run(when).exits(0);
+    age_answer(&slow, 20.0, |answer| answer["took"] = Value::from(6.0));
+    let old = slow.run(when).exits(0).stdout;
+    assert!(old.lines().next().is_some_and(|line| line.contains(": queue seen 2")), "{old}");
+    assert_eq!(looks(&slow), 1);
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn the_piece_after_one_that_somebody_cancelled_leaves_and_the_job_stays_with_tha
     }
 }
 
-/// Returns how the next piece ends with this `squeue`, and its output; it waits only for seconds.
+/// Returns how the next piece ends with this `squeue`, and its output; the piece waits only a few seconds.
 fn beside(squeue: &str) -> (Option<i32>, String) {
     let folder = folder("");
     program(folder.path(), "squeue", squeue);

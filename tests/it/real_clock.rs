@@ -50,7 +50,7 @@ fn a_killed_program_does_not_stop_the_fast_clock() {
 
     let killed = Done::of(user.program("python3").args(["-c", THIEF, lock, "9"]));
     assert_eq!((killed.code, killed.stderr.as_str()), (None, ""));
-    // This hung in an earlier version.
+    // This command hung in an earlier version.
     let by_clock = ["clock", "--dir", &folder_text, "--", "squeue", "-h"];
     let done = Done::of(user.program("timeout").args(["60", &script]).args(by_clock));
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));

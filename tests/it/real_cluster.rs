@@ -30,7 +30,7 @@ const VERSION: &str = "HSCHED_TEST_SLURM_VERSION";
 /// dead, however busy this machine is.
 pub const STEADY: &str = "300/60/20";
 
-/// Stops the cluster and removes its files, once its input ends.
+/// Stops the cluster and removes its files once the script's standard input ends.
 const JANITOR: &str = r#"cat; "$1" down --dir "$2/cluster"; rm -rf "$2""#;
 
 static SHARED: LazyLock<Result<Cluster, String>> =

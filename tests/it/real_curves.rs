@@ -206,7 +206,7 @@ fn given_up(curves: &[Curve]) -> (usize, usize) {
                 continue;
             }
             given_up += 1;
-            // It abandoned a target that the last epoch would have reached.
+            // The rule abandoned a target that the last epoch would have reached.
             wrong += usize::from(!curve.is_better(target, last));
             found += usize::from(!reached(&curve.values));
         }

@@ -18,7 +18,8 @@ fn arguments() -> Vec<String> {
     [&program, "--samples", "600", "--lr", "0.02"].map(ToOwned::to_owned).to_vec()
 }
 
-/// Returns the job: three ranks of two types, one of which takes micro-batches and three times as long.
+/// Returns the job: three ranks on two GPU types; on one type, a rank takes micro-batches and three times as
+/// long.
 fn training(python: &str) -> Value {
     let words = shell_words::join([&[python.to_owned()], &arguments()[..]].concat());
     let command = format!(

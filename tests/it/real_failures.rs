@@ -68,7 +68,7 @@ fn what_sbatch_refuses_is_told_and_recorded() {
     assert!(done.stderr.contains("did you mean \"mech\"?"), "{}", done.stderr);
 }
 
-/// Returns the Slurm jobs of a name, including ended ones.
+/// Returns the Slurm jobs with this name, including ended ones.
 fn jobs_named(user: &TestUser<'_>, name: &str) -> Vec<String> {
     let text = user.ask("squeue", &["-h", "-t", "all", "-n", name, "-o", "%i %T"]);
     text.lines().map(str::to_owned).collect()

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::real_user::{job, user, wait_for};
 
-/// Each way in which Slurm asks a job to stop: the batch shell alone, as at a time limit; its ranks alone, as `scancel --signal` does; and
-/// SIGTERM to the ranks, as in the grace time of a preemption.
+/// The ways in which Slurm asks a job to stop: a signal to the batch shell alone, as at a time limit; a
+/// signal to its ranks alone, as by `scancel --signal`; and SIGTERM to the ranks, as in the grace time of a
+/// preemption.
 const WAYS: [(&str, &[&str]); 3] =
     [("batch", &["--signal=USR1", "--batch"]), ("ranks", &["--signal=USR1"]), ("term", &["--signal=TERM"])];
 

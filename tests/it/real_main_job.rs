@@ -64,8 +64,8 @@ fn three_jobs_run_as_planned() {
     assert_eq!(env["LR"], "0.1");
 }
 
-/// Writes the jobs of the examples, with fewer and shorter epochs and ranks that leave their environment and then wait for the
-/// file `go`.
+/// Writes the jobs of the examples, with fewer and shorter epochs. Their ranks write their environment to a
+/// file and then wait for the file `go`.
 fn write_jobs(user: &TestUser<'_>) {
     let text = fs::read_to_string(repository().join("examples/jobs.yaml")).expect("the example");
     let probe = r#"[bash, -c, 'mkdir -p probe-$HSCHED_JOB && env -0 >probe-$HSCHED_JOB/$RANK && until [[ -e go ]]; do sleep 0.02; done && exec "$@"', probe, python3, "#;
@@ -122,7 +122,8 @@ fn check_tags(user: &TestUser<'_>, ids: &BTreeMap<String, String>) {
     assert!(text.lines().count() >= ids.len(), "{text}");
 }
 
-/// Checks that each rank reported each epoch once, with its samples, and in the planned time.
+/// Checks that each rank reported each epoch once, with its batch and in the planned time, and that the
+/// ranks' samples add up to an epoch.
 fn check_epochs(job: &Value, reports: &[Vec<Value>]) {
     let (name, ranks) = (&job["name"], job["ranks"].as_array().expect("ranks"));
     assert_eq!(reports.len(), ranks.len(), "{name}");

@@ -146,11 +146,11 @@ impl<'a> Pool<'a> {
         queue
     }
 
-    /// Returns the longest time for which a slot was free while runs waited, with its begin and its Slurm
-    /// job, with the number of slots that were filled: the k-th slot that becomes free in a Slurm job is that
-    /// of its k-th start. `slots` and `life` are those of each Slurm job. The time after the start of the
-    /// last run does not count, nor does the time in which a Slurm job takes no more runs because it is about
-    /// to end.
+    /// Returns the longest time for which a slot was free while runs waited, with the Slurm job and the start
+    /// of that time, and the number of slots that were filled. The k-th slot that becomes free in a Slurm job
+    /// counts as filled by the k-th start in the job. Each Slurm job has `slots` slots and lasts `life`
+    /// seconds. The time after the start of the last run does not count, nor does the time in which a Slurm
+    /// job takes no more runs because it is about to end.
     fn longest_wait(&self, slots: usize, life: f64, cuts: &[Cut]) -> (f64, Cut, usize) {
         let logs: Vec<_> = (1..=self.runs).map(|run| self.log(run)).collect();
         let first = |log: &Vec<(String, String, f64)>| log.first().map(|(.., at)| *at);

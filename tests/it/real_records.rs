@@ -115,7 +115,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     bench.check_end(stopped, 2, &SlurmState::Failed, Some(85));
     let cancelled = bench.submit("cancelled", &[], RANKS);
     bench.ranks("cancelled");
-    // This is like another user's job with the id of an old job of ours.
+    // The other name stands for another user's job that has received the id of an old job of ours.
     assert_eq!(
         (bench.stop("other", cancelled), bench.cancel("other", cancelled)),
         (Reply::Done, Reply::Done)

@@ -97,7 +97,7 @@ impl Journal {
         counts
     }
 
-    /// Returns the mean time of the final submissions in addition to their epochs.
+    /// Returns the median time of the final submissions in addition to their epochs.
     fn latency(&self) -> f64 {
         let around = |ended: &Value| {
             let is_same = |line: &&Value| line["run"] == ended["run"] && line["job"] == ended["job"];

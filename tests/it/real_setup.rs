@@ -48,7 +48,7 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
     }
 }
 
-/// Runs a job with a line that fails; returns the message about it in the output.
+/// Runs a job with a line that fails, and checks the message about the line in the output.
 fn check_failing(user: &TestUser<'_>, name: &str, (key, lines): (&str, Value), exit: &str, message: &str) {
     // The signal that ends the ranks may reach their `sleep` before their shell.
     let mut job = job(name, 3, "sleep 30 && echo >>saved");

@@ -30,8 +30,9 @@ fn jobs() -> Value {
     ]})
 }
 
-/// Returns the mean time of completed submissions in addition to their epochs, in seconds: queueing, start and end. A
-/// replay has none of these, so its jobs start later by this time, and a restart costs this time.
+/// Returns the mean time of the completed submissions of `short` and `middle` in addition to their epochs, in
+/// seconds: queueing, start and end. A replay has none of these, so its jobs start later by this time, and a
+/// restart costs this time.
 fn latency(journal: &str) -> f64 {
     let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let number = |line: &Value, key: &str| line[key].as_f64().expect("a number");

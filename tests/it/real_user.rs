@@ -16,7 +16,7 @@ pub struct TestUser<'a> {
     cluster: &'a Cluster,
     /// The current directory of all programs, and the jobs' work directory.
     pub folder: PathBuf,
-    /// The partition of its jobs; the cluster's default if empty.
+    /// The partition of the user's jobs; the cluster's default if empty.
     partition: &'static str,
 }
 
@@ -237,7 +237,7 @@ impl<'a> TestUser<'a> {
             let text: String = self.runs().iter().map(report).collect();
             text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect::<Vec<_>>()
         };
-        // This is far more ranks than any test has.
+        // The limit is far above the number of ranks of any test.
         (0..100).map(rank).take_while(|lines| !lines.is_empty()).collect()
     }
 

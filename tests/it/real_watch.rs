@@ -173,7 +173,8 @@ fn check_speeds(user: &TestUser<'_>) {
         for (gpu_type, rate) in speeds {
             let is_wanted = |row: &&Value| row["model"] == job && row["gpu_type"] == *gpu_type;
             let row = rows.iter().find(is_wanted).unwrap_or_else(|| panic!("{job} {gpu_type}: {value}"));
-            // This holds for some batch size, because a fit through several sizes may have a constant part.
+            // The speed is compared at one batch size, because a fit through several sizes may have a
+            // constant part.
             let step = |alpha: f64, beta: f64| 20.0 / (alpha + beta * 20.0);
             let affine = row["alpha_s"].as_f64().zip(row["beta_s"].as_f64()).map(|(a, b)| step(a, b));
             let learnt = row["samples_per_s"].as_f64().or(affine).expect("a speed");

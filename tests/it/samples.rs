@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::repository;
 use crate::real_user::wait_for;
 
-/// Rank `$2` of two on a node, which runs `$3`.
+/// Rank `$3` of two on a node, which runs `$4`; `$2` is a folder.
 const RANK: &str = r#"
   cd "$1" && for part in rank fence samples batch ends; do . "templates/$part.sh"; done
   hs_stopping=0; trap 'hs_stopping=1' USR1

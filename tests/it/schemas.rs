@@ -89,7 +89,8 @@ pub fn check(printed: &str) {
     }
 }
 
-/// Asserts that a value conforms to the schema that it names, or to that of [`UNNAMED`] with its keys; others are not checked.
+/// Asserts that a value conforms to the schema that it names, or to the schema in [`UNNAMED`] whose keys it
+/// has; other values are not checked.
 #[track_caller]
 pub fn check_value(value: &Value) {
     let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());

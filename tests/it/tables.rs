@@ -19,7 +19,7 @@ const SCRIPT: &str = r#"
   printf '%s|' "$hs_world_size" "${hs_components[*]}" "$hs_batches" "${hs_ranks[0]}"
 "#;
 
-/// Runs on these nodes; `gres` is Slurm's text about the GPUs of each node.
+/// Runs the script on these nodes; `gres` is Slurm's text about the GPUs of each node.
 fn run(hosts: &str, gres: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let line = |gres: &&str| format!("   Nodes=n CPU_IDs=0-3 Mem=100 GRES={gres} MinCPUsNode=1");

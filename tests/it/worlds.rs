@@ -33,12 +33,12 @@ use hsched_fixtures::sites::{cluster, site};
 #[derive(Debug)]
 struct Known {
     job_id: JobId,
-    /// Number of GPUs in its plan.
+    /// Number of GPUs planned for the submission.
     planned: u32,
-    /// Time of its request.
+    /// Time at which the submission was requested.
     asked: Time,
     started: bool,
-    /// Whether it was observed with its GPUs.
+    /// Whether the submission was observed with its GPUs.
     has_gpus: bool,
     end: Option<End>,
     /// The last epoch that was reported.

@@ -7,10 +7,12 @@ use crate::mark::wait_for;
 use crate::{Action, JobState, Outcome, Phase, State};
 use hsched_model::{Job, JobName, Time};
 
-/// Marks every pending job with the job that it waits for, and ends jobs whose predecessor did not complete.
+/// Marks every pending job with the job that it waits for, and ends jobs with a predecessor that ended
+/// without completing.
 ///
-/// A predecessor that is missing in the state counts as completed: jobs that did not complete are kept while
-/// another job waits for them. The first runs of a sweep start first, or those with the best predictions.
+/// A predecessor that is missing from the state counts as completed: jobs that did not complete are kept
+/// while another job waits for them. Runs with the best predictions start first; equal ones start in the
+/// order of the state.
 pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     if state.jobs.iter().all(|tracked| tracked.job.after.is_empty() && tracked.job.at_most.is_none()) {
@@ -45,7 +47,7 @@ fn waiting(state: &State) -> Vec<usize> {
     waiting.into_iter().map(|(_, place)| place).collect()
 }
 
-/// By sweep: the number of its runs that are submitted or may be submitted now, and one of them.
+/// For each sweep: the number of its runs that are submitted or may be submitted now, and one of them.
 struct AtOnce(BTreeMap<String, (u32, JobName)>);
 
 impl AtOnce {

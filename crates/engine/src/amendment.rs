@@ -87,8 +87,8 @@ impl Inquiry {
         submission.attempt.job_id.filter(|_| !is_there)
     }
 
-    /// Returns whether a submission asks for the GPUs of a request and its account, partitions and limit
-    /// already cover the request.
+    /// Returns whether a submission asks for the GPUs of `request`, and its account, partitions and limit
+    /// cover those of `request`.
     fn asks_for(&self, attempt: &SubmissionRecord, request: &RequestOption, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
         let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| GpuRequest::of(&attempt.ranks));
@@ -121,14 +121,14 @@ impl Amendment {
 }
 
 impl GpuRequest {
-    /// Returns the update that turns a pending submission into `request`.
+    /// Returns the GPUs of a request.
     pub fn asked(request: &RequestOption) -> Self {
         let (nodes, per_node) = (request.request.asks.nodes, request.per_node());
         Self { nodes, per_node, gpu_type: request.gpu_type.clone() }
     }
 
-    /// Returns the GPUs of `ranks`; `None` if nodes or types differ, because no ordinary job can ask for
-    /// those.
+    /// Returns the GPUs of `ranks`; `None` if nodes or types differ, because an ordinary Slurm job cannot
+    /// request such GPUs.
     pub fn of(ranks: &[PlacedRank]) -> Option<Self> {
         let gpus = Gpus::of(ranks);
         let (_, gpu_type, per_node) = gpus.iter().next()?;

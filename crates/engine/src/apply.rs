@@ -1,6 +1,6 @@
 //! Applies an event to the state: the only place that changes a job's phase in response to an event.
 
-use crate::teach::Measured;
+use crate::teach::KnownSpeeds;
 use crate::{
     Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, ResumePoint, Rules,
     ScriptJob, Stage, State, StopProgress, Submission, SubmissionKey,
@@ -8,7 +8,7 @@ use crate::{
 use hsched_model::{JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;
 
-/// Changes the state by an event; returns the speeds learnt from it.
+/// Applies an event to the state; returns the action that stores newly measured speeds, if there are any.
 ///
 /// News of a submission that the job does not have, or no longer has, changes nothing.
 pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Option<Action> {
@@ -67,7 +67,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
                 }
                 other => other,
             };
-            let samples = tracked.hear(at, of, news, rules, Measured { cache, node_times });
+            let samples = tracked.hear(at, of, news, rules, KnownSpeeds { cache, node_times });
             let rule = LearnRule { weight: rules.learning_rate, contributor };
             let over = tracked.training_that_is_over().map(ToOwned::to_owned);
             if let Some(training) = over {
@@ -103,8 +103,8 @@ fn script_of<'s>(state: &'s mut State, of: &SubmissionKey) -> Option<&'s mut Scr
 }
 
 impl JobState {
-    /// Replaces the job with the one that the user added again, and keeps its past; epochs count if the new
-    /// job resumes after them.
+    /// Replaces the job with the one that the user added again, and keeps its past; its completed epochs
+    /// count if the new job resumes after them.
     fn begin_again(&mut self, fresh: Self, beginning: &ResumePoint) {
         // In the same sweep it keeps its position, and with it its bracket.
         let place = self.place.filter(|_| self.halved() == fresh.halved());
@@ -124,7 +124,7 @@ impl JobState {
         };
     }
 
-    /// Ends a job that Slurm does not have, or marks it to end after it has stopped.
+    /// Ends a pending job, or marks all submissions of a submitted job to be ended.
     fn cancel(&mut self, at: Time) {
         let submissions = match &mut self.phase {
             Phase::Waiting { .. } => return self.finish(at, Outcome::Cancelled),
@@ -140,13 +140,13 @@ impl JobState {
         }
     }
 
-    /// Returns the training that this copy has completed, with all its epochs.
+    /// Returns the training of this copy if the copy has completed with all its epochs.
     fn training_that_is_over(&self) -> Option<&str> {
         let is_over = matches!(self.phase, Phase::Ended { outcome: Outcome::Completed, .. });
         self.job.training().filter(|_| is_over && self.epochs_left() == 0)
     }
 
-    /// Ends a pending copy, because the other copies have done all the work. A submitted copy detects that
+    /// Ends a pending copy, because the other copies have done all the work. A submitted copy detects this
     /// itself.
     fn trained_elsewhere(&mut self, at: Time) {
         if matches!(self.phase, Phase::Waiting { .. }) {
@@ -204,7 +204,7 @@ impl JobState {
         Some(Stage::Stopping { since: now, then, request: StopProgress::Meant })
     }
 
-    /// Tracks an attempt again that was presumed lost and that Slurm has after all.
+    /// Tracks an attempt again that was presumed lost but that Slurm has.
     fn found(&mut self, at: Time, of: &SubmissionKey, job_id: JobId, submit_time: Option<&String>) {
         let is_same = |past: &PastAttempt| past.attempt.run == of.run && past.attempt.copy == of.copy;
         let Some(place) = self.past.iter().position(is_same) else { return };

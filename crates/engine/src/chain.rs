@@ -1,4 +1,4 @@
-//! Chains of submissions: while a job runs that its time limit will end, its continuation is already queued.
+//! Chains of submissions: before the time limit ends a running job, its continuation is queued.
 
 use crate::plan_executor::PlanExecutor;
 use crate::{
@@ -9,7 +9,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
 use hsched_plan::{Decision, Placement, Sharing};
 
-/// A pending next piece is shortened if it then needs at most this fraction of its limit.
+/// The limit of a pending next piece is lowered if the new limit is at most this fraction of it.
 const SHORTER: f64 = 0.75;
 
 /// Returns the submission whose next piece must be queued now: the only one of the job, running, and ending
@@ -17,8 +17,8 @@ const SHORTER: f64 = 0.75;
 pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<&'t Submission> {
     let [submission] = tracked.phase.submissions() else { return None };
     let Submission { attempt, stage: Stage::Running } = submission else { return None };
-    // The options of other submissions are unknown. A piece that Slurm refused or a person cancelled is not
-    // queued again.
+    // Without a queue choice, the options of the submission are unknown. A piece that Slurm refused or a
+    // person cancelled is not queued again.
     if attempt.queue_choice.is_none() || attempt.job_id.is_none() || attempt.has_next {
         return None;
     }
@@ -62,8 +62,8 @@ pub(super) fn shorter(tracked: &JobState, attempt: &SubmissionRecord, rules: &Ru
 }
 
 impl PlanExecutor<'_> {
-    /// Returns the jobs whose next piece must be queued, with the same number and type of GPUs as the running
-    /// piece.
+    /// Returns a decision for each job whose next piece must be queued, with the same number and type of GPUs
+    /// as the running piece, and marks the running piece.
     pub(super) fn next_pieces(&self, state: &mut State) -> Vec<(usize, Decision)> {
         let mut next = Vec::new();
         for job in 0..self.view.names.len() {
@@ -107,9 +107,9 @@ impl JobState {
     }
 
     /// Returns whether the next piece continues the job after a piece that was cut or interrupted. A running
-    /// next piece does, because it made the other one stop. A pending one has too short a limit if the same
-    /// limit cut the other piece before it finished an epoch. Several pieces in a row without an epoch are a
-    /// fault of the job.
+    /// next piece does, because it made the earlier piece stop. A pending next piece has too short a limit if
+    /// the same limit cut the earlier piece before an epoch ended. Several pieces in a row without an epoch
+    /// are a fault of the job.
     fn has_heir(&mut self, end: &End, epochs: u64) -> bool {
         if !matches!(end, End::TimedOut | End::Cut) || epochs > 0 {
             return end.is_cut();

@@ -131,7 +131,7 @@ pub(super) fn decide(
     TurnDecision { actions, questions, inquiries, notes }
 }
 
-/// Returns whether a job's next piece must be queued.
+/// Returns whether the next piece of any job must be queued.
 fn has_next_piece(state: &State, at: Time, rules: &Rules) -> bool {
     state.jobs.iter().any(|tracked| chain::due(tracked, at, rules).is_some())
 }

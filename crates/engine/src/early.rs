@@ -26,13 +26,13 @@ pub struct EarlyEnd {
 }
 
 /// Number of epochs that a program may report after the decision to stop it before it counts as ignoring the
-/// request: the epoch that it was training, and one or two until it gets the signal.
+/// request: the epoch that it was training, and one more until it gets the signal.
 const EPOCHS_TO_EXIT: u64 = 2;
 
 /// The maximum number of reports kept for a job.
 const MOST_REPORTS: usize = 1000;
 
-/// Mean utilisation at which a cluster counts as busy, `h_s`.
+/// Mean utilisation above which a cluster counts as busy, `h_s`.
 const BUSY: f64 = 0.9;
 
 /// Asks jobs that may stop early to save and end. Returns the requests, and messages about jobs that could
@@ -121,7 +121,7 @@ fn degree(node: &Node) -> Option<f64> {
 }
 
 impl State {
-    /// Returns whether another job waits for GPUs, in the state or in Slurm's queue.
+    /// Returns whether another job of the state waits for GPUs, submitted or not.
     pub fn others_wait(&self, tracked: &JobState) -> bool {
         let waits = |job: &JobState| match &job.phase {
             Phase::Waiting { .. } => job.awaits.is_none(),
@@ -170,8 +170,8 @@ impl State {
 }
 
 impl JobState {
-    /// Returns the sweep of a job with a halving rule, by model and metric: its runs are compared with each
-    /// other.
+    /// Returns the model and the metric of a job with a halving rule. Jobs with the same model and metric
+    /// form a sweep and are compared with each other.
     pub(super) fn halved(&self) -> Option<(&str, &str)> {
         let target = self.job.target.as_ref().filter(|_| self.job.stop.rule == StopRule::Halving)?;
         Some((&self.job.model, &target.metric))
@@ -212,16 +212,16 @@ impl JobState {
         self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns how many epochs the program has trained since its rule decided to stop it, if these are more than a program
-    /// would train that exits on request.
+    /// Returns how many epochs the program has trained since the job's rule decided to stop it, if there are
+    /// more of them than a program trains that exits on request.
     pub(super) fn trained_on(&self) -> Option<u64> {
         let early = self.early.as_ref().filter(|early| early.allowed)?;
         let epochs = self.epochs_done.saturating_sub(early.epoch?);
         (epochs > EPOCHS_TO_EXIT).then_some(epochs)
     }
 
-    /// Returns, as the end of a sentence, that a completed job trained to its end although its rule had stopped it; `None`
-    /// if it did not.
+    /// Returns the end of a sentence which says that a completed job trained all its epochs although its rule
+    /// had stopped it; `None` if it did not.
     pub(super) fn ignored_stop(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|_| self.trained_on().is_some() && self.epochs_left() == 0)?;
         let (epoch, all) = (early.epoch?, self.job.epochs);
@@ -230,12 +230,12 @@ impl JobState {
         ))
     }
 
-    /// Returns the epoch at which the job stops, and the reason.
+    /// Returns text with the epoch at which the job stops and the reason.
     fn stopped(&self, why: &str) -> String {
         format!("at epoch {} of {}: {why}", self.epochs_done, self.job.epochs)
     }
 
-    /// Returns the epoch at which its rule stopped the job, and the reason; `None` if it did not.
+    /// Returns text with the epoch at which the job's rule stopped it and the reason; `None` if no rule did.
     pub fn stopped_early(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|early| early.allowed && self.epochs_left() > 0)?;
         Some(format!("stopped {}", self.stopped(&early.why)))

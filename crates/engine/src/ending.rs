@@ -51,7 +51,7 @@ impl JobState {
             (false, _) => {}
         }
         if race && has_begun && !last && !is_next && *end != End::Cancelled && *end != End::Completed {
-            // The submission had taken the job, so the other ones would exit as soon as they start.
+            // This submission had claimed the job, so the other submissions would exit as soon as they start.
             let others = self.phase.submissions_mut().iter_mut();
             let others = others.filter(|submission| !matches!(submission.stage, Stage::Stopping { .. }));
             others.for_each(|submission| submission.end(ended, AfterStop::GoOn));
@@ -228,7 +228,8 @@ impl JobState {
         self.wait(at, Some(at.after(delay)), &format!("{why}; {}", self.retries_left()));
     }
 
-    /// Delays the next attempt without using a retry, because the job is not to blame.
+    /// Delays the next attempt without using a retry, because the job is not to blame. After many such delays
+    /// in a row, it uses a retry.
     pub(super) fn put_off(&mut self, at: Time, why: &str, rules: &Rules) {
         self.fruitless += 1;
         if self.fruitless > Rules::MOST_FRUITLESS {

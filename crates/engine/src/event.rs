@@ -97,7 +97,7 @@ pub enum News {
     Queued { job_id: JobId, submit_time: Option<String> },
     /// Slurm gives another reason why the submission is pending.
     Waits(QueueReason),
-    /// Its processes run, on these GPUs if known.
+    /// The submission's processes run, on these GPUs if known.
     Started { job_id: JobId, submit_time: Option<String>, at: Time, gpus: Option<Gpus> },
     /// Rank 0 has reported an epoch.
     Epoch(EpochReport),
@@ -137,9 +137,9 @@ pub struct RankReport {
     /// Compute time, without waiting for other ranks.
     pub compute: Seconds,
     /// Size and mean time of its (micro-)steps, if the rank reports them.
-    pub step: Option<Timed>,
+    pub step: Option<StepTiming>,
     /// Step times that the rank measured at other sizes before its first epoch.
-    pub probes: Vec<Timed>,
+    pub probes: Vec<StepTiming>,
     /// The rank's share of each global batch, if it reports one.
     pub share: Option<ReportedShare>,
 }
@@ -156,7 +156,7 @@ pub struct ReportedShare {
 
 /// The time of a (micro-)step of a given size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timed {
+pub struct StepTiming {
     /// Samples.
     pub batch: u64,
     pub time: Seconds,
@@ -187,19 +187,19 @@ pub enum End {
     /// The deadline given to Slurm has passed.
     Deadline,
     Cancelled,
-    /// Another submission of its race started first.
+    /// Another submission of the race started first.
     Yielded,
-    /// It ended in this way before it had claimed the job of its race, so the other submissions can still
-    /// claim it. [`apply`](fn@crate::apply) keeps the inner end.
+    /// The submission ended in this way before it had claimed the job of its race, so the race's other
+    /// submissions can still claim the job. [`apply`](fn@crate::apply) keeps the inner end.
     Untaken(Box<Self>),
-    /// It stopped on request or at its time limit before the last epoch and saved nothing.
+    /// The submission stopped on request or at its time limit before the last epoch and saved nothing.
     Cut,
-    /// Like `Cut`, because the stop signal killed its commands, which do not handle it.
+    /// Like `Cut`, but the stop signal killed its commands, because they do not handle it.
     Unhandled,
     /// The hsched process that ran it ended, after letting it save if possible. The job is not to blame,
     /// however often this happens.
     Interrupted,
-    /// Slurm no longer knows it, and it recorded no exit.
+    /// Slurm no longer knows the submission, and it recorded no exit.
     Vanished,
     /// This many tasks of an array did not complete; `first` is how the first of them ended.
     Tasks {
@@ -220,7 +220,7 @@ impl End {
         )
     }
 
-    /// Returns whether it stopped on request or at its time limit.
+    /// Returns whether the submission stopped on request or at its time limit.
     pub fn is_cut(&self) -> bool {
         matches!(self, Self::Saved | Self::TimedOut | Self::Cut | Self::Unhandled)
     }

@@ -1,6 +1,6 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
-use crate::teach::Measured;
+use crate::teach::KnownSpeeds;
 use crate::{
     AfterStop, Answer, BackendKind, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage,
     Stall, StallKind, StopProgress, Submission, SubmissionKey, SubmissionRecord, teach,
@@ -77,7 +77,7 @@ impl JobState {
         of: &SubmissionKey,
         news: &News,
         rules: &Rules,
-        measured: Measured<'_>,
+        measured: KnownSpeeds<'_>,
     ) -> Vec<Sample> {
         match news {
             News::Epoch(report) => return self.count(of, report, rules, measured),
@@ -120,7 +120,7 @@ impl JobState {
             News::Stalled(stall) => self.hear_of_stall(at, of, stall.as_ref()),
             News::NeverSubmitted => {
                 let why = "Slurm never received it; submitting again";
-                // If it appears after all, it is recognised.
+                // If the submission appears in the queue after all, it is recognised.
                 if let Some(attempt) = self.submission(of).map(|submission| submission.attempt.clone()) {
                     self.past.push(PastAttempt { attempt, ended: at, end: End::Vanished, epochs: 0 });
                 }
@@ -137,10 +137,11 @@ impl JobState {
         Vec::new()
     }
 
-    /// Returns the actual end of a submission. Before the last epoch, exit status 0 proves nothing for one
-    /// that Slurm asked to stop, nor for a script of 0.1.0 that ended near its time limit. Under `hsched run`,
-    /// the request reaches the script first, which then returns 0 only if the commands had returned 0 before. A
-    /// copy of a training is believed, because the other copies may have done the rest.
+    /// Returns the actual end of a submission. Before the last epoch, exit status 0 proves nothing for a
+    /// submission that was asked to stop through Slurm, nor for a script of 0.1.0 that ended near its time
+    /// limit. Under `hsched run`, the request reaches the script first, which then returns 0 only if the
+    /// commands had returned 0 before. A copy of a training is believed, because the other copies may have
+    /// done the rest.
     fn believed(&self, ended: Time, of: &SubmissionKey, end: &End, rules: &Rules) -> End {
         let is_short = self.epochs_left() > 0 && self.job.training().is_none();
         let Some(Submission { attempt, stage }) =
@@ -198,7 +199,8 @@ impl JobState {
         };
     }
 
-    /// Records that Slurm did not receive a request or rejected it: a job that was to move stays where it is.
+    /// Records that Slurm did not receive or rejected a request to stop a submission: a job that was to move
+    /// stays where it is.
     fn not_asked(&mut self, at: Time, of: &SubmissionKey, message: &str) {
         self.last = (at, format!("could not be stopped: {message}"));
         let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return };
@@ -227,7 +229,7 @@ impl JobState {
         of: &SubmissionKey,
         report: &EpochReport,
         rules: &Rules,
-        measured: Measured<'_>,
+        measured: KnownSpeeds<'_>,
     ) -> Vec<Sample> {
         let Some(Submission { attempt, .. }) = self.submission(of) else { return Vec::new() };
         if !self.is_new_epoch(report) {

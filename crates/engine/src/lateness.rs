@@ -1,4 +1,4 @@
-//! Deadlines, and how much later a job is expected to end.
+//! Deadlines, and how much later than its deadline a job is expected to end.
 
 use crate::{JobState, Phase, State};
 use hsched_model::number::to_f64;
@@ -42,7 +42,7 @@ impl JobState {
         !self.is_late && !self.phase.is_over() && self.lateness(now).is_some()
     }
 
-    /// Returns how long the remaining epochs take at the speed of the last submission, if it is known.
+    /// Returns how long the remaining epochs take at the speed of the last epoch; 0 if that is unknown.
     fn left_at_best(&self) -> Seconds {
         let left = to_f64(self.epochs_left());
         Seconds(self.epoch.map_or(0.0, |epoch| left * epoch.0))

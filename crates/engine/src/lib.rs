@@ -1,8 +1,8 @@
 //! The engine: turns observations into events, and events and a policy's decisions into actions.
 //!
-//! It starts no programs, and only [`store`] and [`clock`] read files and the time. A [`World`] (Slurm, local
-//! devices or a simulated cluster) observes and executes actions; a [`Keeper`] stores the state. Neither of them
-//! makes decisions.
+//! It starts no programs. Only [`store`] reads and writes files (except that [`live`] reads
+//! `/proc/self/status`), and only [`clock`] reads the time. A [`World`] (Slurm, local devices or a simulated
+//! cluster) observes and executes actions; a [`Keeper`] stores the state. Neither of them makes decisions.
 
 pub mod clock;
 pub mod live;
@@ -62,7 +62,7 @@ pub use self::amendment::{Amendment, GpuRequest, Inquiry};
 pub use self::apply::apply;
 pub use self::backend_kind::BackendKind;
 pub use self::early::EarlyEnd;
-pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, ReportedShare, Timed};
+pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, ReportedShare, StepTiming};
 pub use self::gpus::Gpus;
 pub use self::kept_off::KeptOff;
 pub use self::metric_range::MetricRange;

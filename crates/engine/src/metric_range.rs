@@ -32,7 +32,7 @@ impl MetricRange {
         }
     }
 
-    /// Returns its values with their epochs, in order.
+    /// Returns the lowest, the highest and the last value with their epochs, in the order of the epochs.
     pub(super) fn points(&self) -> [(u64, f64); 3] {
         let Self { least, least_epoch, most, most_epoch, last, last_epoch } = *self;
         let mut points = [(least_epoch, least), (most_epoch, most), (last_epoch, last)];

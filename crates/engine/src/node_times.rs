@@ -23,9 +23,9 @@ pub struct SlowNode {
     pub gpu_type: GpuType,
     /// The model whose ranks showed it.
     pub model: String,
-    /// Fraction by which its ranks take longer.
+    /// Fraction by which the node's ranks take longer.
     pub slower: f64,
-    /// Time at which it was first seen.
+    /// Time at which the node was first observed to be slow.
     pub since: Time,
     /// Time from which jobs that avoid the node may use it again.
     pub until: Time,
@@ -40,8 +40,8 @@ struct TimedWork {
     #[serde(rename = "type")]
     gpu_type: GpuType,
     batch: u64,
-    /// Number of ranks that shared steps of which only the total length is known; 0 for compute times of one
-    /// rank.
+    /// Number of ranks that shared the steps if only the length of whole steps is known; 0 for compute times
+    /// of one rank.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     ranks: u32,
     /// GPUs of each replica that has its own batch; 0 if each GPU has its own batch.
@@ -166,8 +166,8 @@ impl WorkTimes {
 }
 
 /// Returns an epoch's observations for each node: the compute time of its ranks or, for an epoch on one node
-/// without such times, its length. The first epoch of a submission is skipped because it may contain the
-/// start.
+/// without such times, its length. The length of a submission's first epoch is not used, because it may
+/// include the startup.
 fn observations(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -234,7 +234,7 @@ fn rounded(part: f64) -> f64 {
     (part * 1000.0).round() / 1000.0
 }
 
-/// Returns the median of some numbers; an empty list is not allowed.
+/// Returns the median of some numbers; NaN for an empty list.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -276,7 +276,7 @@ mod tests {
         times.slow(Time(at)).into_iter().map(|slow| slow.node.to_string()).collect()
     }
 
-    /// Two replicas, on a node each; the first rank of a replica reports.
+    /// Two replicas, each on one node; the first rank of a replica reports.
     #[test]
     fn replicas_are_compared_with_those_of_the_same_size() {
         let found = |gpus: u32| {
@@ -328,7 +328,7 @@ mod tests {
         // Two slow times are too few, as are three with a normal one in between.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3])]), 10.0), [""; 0]);
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.1, 1.3])]), 10.0), [""; 0]);
-        // A node with too few times is not compared.
+        // With too few times on other nodes, a node is not compared.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]), 10.0), [""; 0]);
     }
 

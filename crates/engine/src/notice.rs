@@ -1,4 +1,4 @@
-//! Compares an observation with the state and returns the events between them.
+//! Compares an observation with the state and returns the differences as events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ impl<'a> Sights<'a> {
 
 /// Returns the events since the state was last updated.
 ///
-/// Epochs precede the end of the run that reported them.
+/// Epochs precede the end of the submission that reported them.
 pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     let sights = Sights::new(seen);
     let mut events = nodes(state, seen);
@@ -126,7 +126,7 @@ fn stray(tracked: &JobState, sights: &Sights<'_>) -> Option<Event> {
         .then(|| Event::Stray { job: tracked.job.name.clone(), job_id })
 }
 
-/// Returns the events of a submission that enters or leaves the queue.
+/// Returns the news of a submission that was queued or has started, if there is any.
 fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Option<News> {
     let Submission { attempt, stage } = submission;
     let (job_id, submit_time) = (sighting.job_id, sighting.submit_time.clone());
@@ -193,7 +193,7 @@ fn patience(tracked: &JobState, attempt: &SubmissionRecord) -> f64 {
 }
 
 /// Returns whether ranks keep training although Slurm lost their node: they have reported since then, and
-/// recently. The wait for them is bounded, because a submission's processes end when the next one begins.
+/// recently. The wait for them is bounded, because a submission's processes end when the next one starts.
 fn outlives(
     tracked: &JobState,
     attempt: &SubmissionRecord,

@@ -51,7 +51,7 @@ pub struct TaggedJob {
     /// The job's name in its job file.
     pub name: String,
     pub id: JobId,
-    /// Its state, in the words of the batch system.
+    /// The batch job's state, in the words of the batch system.
     pub state: String,
 }
 
@@ -71,7 +71,7 @@ pub struct Sighting {
 pub struct QueueReason {
     /// In Slurm's words, such as `Priority` or `JobHeldUser`.
     pub text: String,
-    /// Whether it waits for a person's action instead of its turn.
+    /// Whether the job waits for a person's action instead of its turn.
     pub is_stuck: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct QueueReason {
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueState {
     Pending,
-    /// The GPUs on which it runs, if they are known.
+    /// The GPUs on which the submission runs, if they are known.
     Running {
         since: Option<Time>,
         gpus: Option<Gpus>,
@@ -87,9 +87,9 @@ pub enum QueueState {
     Ended {
         end: End,
         at: Option<Time>,
-        /// The time at which it started, if known.
+        /// The time at which the submission started, if known.
         since: Option<Time>,
     },
-    /// The program that should have started it reports that it did not, and why.
+    /// The program that should have started the submission reports that it did not, and why.
     NotStarted(Answer),
 }

@@ -9,7 +9,7 @@ use crate::{
     Submission, SubmissionRecord, Trials, WaitQuestion,
 };
 use hsched_model::{Access, Cluster, Job, Time};
-use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::{
     Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot,
     verify,
@@ -29,9 +29,9 @@ pub(super) struct Effects {
 
 /// How the placements of a decision differ from those of a job.
 struct PlacementChange<'p> {
-    /// Indices of its submissions that have none of these GPUs.
+    /// Indices of the job's submissions whose placements are not among those of the decision.
     given_up: Vec<usize>,
-    /// The placements that no submission has yet.
+    /// The placements of the decision that no submission has yet.
     new: Vec<&'p Placement>,
 }
 
@@ -146,8 +146,8 @@ impl PlanExecutor<'_> {
         change
     }
 
-    /// Returns the submission of the GPUs that the plan gives to pending jobs or to further copies, and the
-    /// reasons why other jobs keep waiting.
+    /// Returns the actions that submit pending jobs or further copies on the GPUs that the plan gives them,
+    /// and the reasons why other jobs keep waiting.
     fn submit(&self, state: &mut State, next: &[(usize, Decision)], queues: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         let problem = &self.view.problem;
@@ -209,7 +209,7 @@ impl PlanExecutor<'_> {
         actions
     }
 
-    /// Returns the action that makes a job wait for the job that holds its GPUs.
+    /// Returns why a job waits: the job that holds its GPUs, if one does.
     fn giver(&self, job: usize, placements: &[Placement]) -> String {
         let wanted = || placements.iter().flat_map(|placement| &placement.slots);
         let others = self.view.problem.jobs.iter().zip(&self.view.names).enumerate();
@@ -329,7 +329,7 @@ impl PlanExecutor<'_> {
         let tracked: Vec<&JobState> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = jobs.iter().map(|&job| self.view.rest(state, job)).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
-        let solved = Solved {
+        let solved = SolvedProblem {
             problem: &problem,
             jobs: &jobs,
             cluster: self.cluster,

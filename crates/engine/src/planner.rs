@@ -38,7 +38,7 @@ impl WaitQuestion {
     }
 }
 
-/// Returns the ranks of a placement with their names.
+/// Returns the ranks of a placement with the names of their nodes and GPU types.
 pub fn named_ranks(problem: &Problem, placement: &Placement) -> Vec<PlacedRank> {
     let rank = |rank: &Rank| PlacedRank {
         node: problem.nodes[rank.node].name.clone(),

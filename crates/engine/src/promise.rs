@@ -47,7 +47,7 @@ pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decis
     }
 }
 
-/// Moves the plan's placements for some of these runs to the first of them in the order of their predictions.
+/// Gives the plan's placements for some of these runs to the runs with the best predictions.
 fn swap(state: &State, view: &View, mut runs: Vec<usize>, changes: &mut [(usize, Decision)]) {
     let promises: BTreeMap<usize, f64> =
         runs.iter().map(|&run| (run, view.tracked(state, run).promise())).collect();
@@ -69,7 +69,8 @@ fn swap(state: &State, view: &View, mut runs: Vec<usize>, changes: &mut [(usize,
     }
 }
 
-/// Sorts the requests of some runs by their predictions. A run keeps its request, whose time limit is its own.
+/// Sorts the requests of some runs by their predictions. A run keeps its request, because the time limit
+/// depends on the run.
 fn sort_requests(promises: &BTreeMap<usize, f64>, changes: &mut [(usize, Decision)]) {
     let is_request = |(run, decision): &(usize, Decision)| {
         promises.contains_key(run) && matches!(decision, Decision::Place { queued: true, .. })
@@ -82,7 +83,7 @@ fn sort_requests(promises: &BTreeMap<usize, f64>, changes: &mut [(usize, Decisio
     }
 }
 
-/// Returns whether two jobs differ only in their names and their progress.
+/// Returns whether two jobs differ only in their names, epochs, progress and rounds.
 fn are_alike(first: &JobModel, second: &JobModel) -> bool {
     let JobModel { name, epochs, progress, rounds, .. } = first.clone();
     JobModel { name, epochs, progress, rounds, ..second.clone() } == *first

@@ -11,7 +11,8 @@ use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
 impl PlanExecutor<'_> {
-    /// Returns a submission that can be changed while it is pending and beside which others may be queued.
+    /// Returns the submission for a placement: it can be changed while it is pending, and the job may have
+    /// other pending submissions at the same time.
     pub(super) fn queued_submission(
         &self,
         intent: PlannedSubmission,
@@ -93,7 +94,8 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns the queue choice of a submission for some GPUs and a run time: that of its request, else that
-    /// of the first submission, else the first queue choice whose limit suits the job.
+    /// of the first submission that has one, else the first queue choice whose limit suits the job, else the
+    /// first one.
     fn queue_choice(
         &self,
         tracked: &JobState,
@@ -123,8 +125,8 @@ impl PlanExecutor<'_> {
         QueueChoice { basis, at_least, ..known }
     }
 
-    /// Returns whether the remaining run of a job fits the limit of a queue choice, on GPUs that its
-    /// partitions have. A job that cannot resume must be done within the limit.
+    /// Returns whether a queue choice suits a job: a partition must have the GPUs, and if the job cannot resume,
+    /// its remaining run must fit the time limit.
     fn suits(
         &self,
         tracked: &JobState,
@@ -133,10 +135,10 @@ impl PlanExecutor<'_> {
         run: Seconds,
     ) -> bool {
         let whole = || queue_choice.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
-        tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(queue_choice, kind))
+        kind.is_none_or(|kind| self.reaches(queue_choice, kind)) && (tracked.resumes() || whole())
     }
 
-    /// Returns whether a partition of a queue choice has that many nodes with such GPUs.
+    /// Returns whether a partition of a queue choice has as many nodes with these GPUs as the request needs.
     fn reaches(&self, queue_choice: &QueueChoice, kind: &GpuRequest) -> bool {
         let Some(names) = &queue_choice.partition else { return true };
         let has = |node: &&Node, name: &str| {
@@ -154,7 +156,7 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns the request by which a job waits for some GPUs: the one chosen for them, else the earliest
-    /// request for such GPUs.
+    /// request for the same GPUs.
     fn request(&self, job: usize, placement: &Placement) -> Option<&RequestOption> {
         let problem = &self.view.problem;
         // The choice fixes the nodes and therefore the partition.

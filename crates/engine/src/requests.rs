@@ -1,4 +1,5 @@
-//! The possible requests of a job: GPUs as the planner would share them, accounts, partitions, limits, costs.
+//! The possible requests of a job: GPUs with the planner's division of the work, accounts, partitions,
+//! limits, costs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +48,7 @@ pub struct Knows<'a, E> {
 pub struct JobRequests {
     /// At most [`JobRequests::MOST`], each with a unique id, counted from 0.
     pub requests: Vec<RequestOption>,
-    /// Their number before some were dropped because of the maximum.
+    /// Number of requests before some were dropped because of the maximum.
     pub possible: usize,
     /// Requests dropped because their limit would end the job before it is done, and it cannot resume.
     pub cut: Vec<RequestOption>,
@@ -118,7 +119,7 @@ pub fn requests<E>(
     Ok(JobRequests { requests: list, possible, cut, nothing })
 }
 
-/// GPUs of one type for a job, with the work shared as the planner would.
+/// GPUs of one type for a job, with the work divided among them as by the planner.
 struct RequestShape {
     gpu_type: GpuType,
     nodes: u32,
@@ -137,7 +138,7 @@ impl Listing<'_> {
         if named.is_empty() { vec![None] } else { named }
     }
 
-    /// Returns the QOS that the job names.
+    /// Returns the QOS of the job's options, the job or the defaults, if one is set.
     fn qos(&self) -> Option<&str> {
         let named = self.options.further.qos.as_ref().or(self.job.launch.qos.as_ref());
         named.or(self.defaults.qos.as_ref()).map(String::as_str)
@@ -149,7 +150,7 @@ impl Listing<'_> {
         (!allowed.contains(qos)).then_some((qos, partition.name.as_str()))
     }
 
-    /// Returns the options that no estimate takes into account, including a reservation that is missing in
+    /// Returns the options that no estimate takes into account, including a reservation that is missing from
     /// the snapshot.
     fn not_counted(&self) -> Vec<String> {
         let unknown = self.options.further.reservation.iter().filter(|name| !self.has_reservation(name));
@@ -174,7 +175,8 @@ impl Listing<'_> {
             && reserved.is_none_or(|reservation| reservation.nodes.contains(&node.name))
     }
 
-    /// Returns the partitions that the job may use; `None` if the snapshot knows none.
+    /// Returns the partitions that the job may use; `None` if it names none and the snapshot has no default
+    /// partition.
     fn partitions(&self, notes: &mut Vec<String>) -> Vec<Option<String>> {
         let snapshot = self.snapshot;
         let named = self.job.launch.partition.as_ref().or(self.defaults.partition.as_ref());
@@ -326,7 +328,8 @@ impl Listing<'_> {
             run,
             walltime,
             cost,
-            preemptible: partition.is_some_and(|partition| partition.preemptible),
+            preemptible: partition.is_some_and(|partition| partition.preemptible)
+                || !self.snapshot.preempting_qos(self.snapshot.qos_of(&request)).is_empty(),
             preempts: own_preempted(self.snapshot, &request).iter().map(|job| job.id.clone()).collect(),
             not_counted: self.not_counted(),
             request,

@@ -6,11 +6,11 @@ use hsched_model::Job;
 /// The epoch at which a job begins, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumePoint {
-    /// At its first epoch, because none was ever finished.
+    /// At the job's first epoch, because none was ever finished.
     First,
     /// After `done` finished epochs of `epochs` in total.
     After { done: u64, epochs: u64 },
-    /// At its first epoch again, for this reason.
+    /// At the job's first epoch again, for this reason.
     Anew { why: String },
 }
 

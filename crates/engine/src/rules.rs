@@ -10,7 +10,7 @@ use hsched_model::{BitRate, GpuType, JobDefaults, Seconds};
 pub struct Rules {
     /// Where submissions go.
     pub backend: BackendKind,
-    /// Defaults for jobs, and where they go.
+    /// Defaults for jobs, such as their account and partition.
     pub defaults: JobDefaults,
     /// Rate between nodes if the cluster does not give it.
     pub network: BitRate,
@@ -49,8 +49,8 @@ impl Rules {
 
     /// How long to search the queue for an unconfirmed submission.
     pub const UNCLEAR: Seconds = Seconds(60.0);
-    /// How long Slurm may not list a job before the job counts as gone; each reported epoch restarts this
-    /// time.
+    /// How long a job may be missing from Slurm's list before it counts as gone; each reported epoch restarts
+    /// this time.
     pub const VANISHED: Seconds = Seconds(60.0);
     /// Number of epoch lengths for which a job with reports may be silent before it counts as gone.
     pub const SILENT_EPOCHS: f64 = 2.0;

@@ -27,19 +27,19 @@ pub struct Run {
 pub struct PlannedSubmission {
     /// The job's index in the run.
     pub job: usize,
-    /// Its number among the job's copies; 0 if there is only one.
+    /// The copy's number among the job's copies; 0 if there is only one.
     pub copy: u32,
-    /// Whether it races with the job's other submissions of the run: the first to start trains, and the
-    /// others end.
+    /// Whether the submission races with the job's other submissions of the run: the first to start trains,
+    /// and the others end.
     pub race: bool,
-    /// The run whose race it joins, if that is another run.
+    /// The run whose race the submission joins, if that is another run.
     pub joins: Option<String>,
-    /// The piece that it continues.
+    /// The piece that the submission continues.
     pub follows: Option<Piece>,
     pub placement: Placement,
-    /// Its queue choice, if it was chosen among several requests of its job.
+    /// The submission's queue choice, if it was chosen among several requests of its job.
     pub queue_choice: Option<QueueChoice>,
-    /// Other ranks that its script can use, in case its request is changed while it is pending.
+    /// Other ranks that the submission's script can use, in case its request is changed while it is pending.
     pub spares: Vec<Vec<PlacedRank>>,
     /// The shortest time limit that its job's history requires
     /// ([`JobState::least_limit`](crate::JobState::least_limit)).

@@ -15,21 +15,21 @@ use hsched_model::{Command, GoalMode, GpuType, JobName, Time};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     pub name: JobName,
-    /// The sweep to which it belongs, by the name in the job file.
+    /// The sweep to which the job belongs, by the name in the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<String>,
-    /// The values of that sweep.
+    /// The job's values of the sweep's variables.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
-    /// The tags of its job.
+    /// The job's tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     pub added: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
-    /// Its state, in the word of `hsched status`.
+    /// The job's state, as `hsched status` prints it.
     pub state: String,
-    /// Why it failed.
+    /// Why the job failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub epochs_done: u64,
@@ -37,15 +37,15 @@ pub struct RunResult {
     /// GPU-seconds held, by type: for a slot, its part of a GPU.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpu_s: BTreeMap<GpuType, f64>,
-    /// The metric of its target, and whether lower (`min`) or higher (`max`) is better.
+    /// The metric of the job's target, and whether lower (`min`) or higher (`max`) is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<(String, String)>,
     /// The metrics that rank 0 has reported, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, MetricRange>,
-    /// Shell line that trains it again, without hsched.
+    /// Shell line that trains the job again, without hsched.
     pub command: String,
-    /// Its submissions, in order; empty in results of earlier versions.
+    /// The job's submissions, in order; empty in results of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub submissions: Vec<RunSubmission>,
 }
@@ -53,7 +53,7 @@ pub struct RunResult {
 /// One submission of a job: where and when it ran, and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSubmission {
-    /// Its number among the copies of the job; 0 if there is only one.
+    /// The copy's number among the copies of the job; 0 if there is only one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy: u32,
     pub submitted: Time,
@@ -61,7 +61,7 @@ pub struct RunSubmission {
     pub started: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
-    /// How it ended, in the words of `hsched status`.
+    /// How the submission ended, in the words of `hsched status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
     pub gpus: Gpus,
@@ -71,15 +71,15 @@ pub struct RunSubmission {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
     pub epochs_before: u64,
-    /// Epochs that it finished.
+    /// Epochs that the submission finished.
     pub epochs: u64,
     /// Time of those epochs in seconds, as rank 0 reported it; `None` if one of them has no length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trained_s: Option<f64>,
-    /// Use of its GPUs according to samples.
+    /// Use of the submission's GPUs according to samples.
     #[serde(default, skip_serializing_if = "SampledUse::is_empty")]
     pub sampled: SampledUse,
-    /// What its partition bills per hour, if known.
+    /// What the submission's partition bills per hour, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_per_hour: Option<f64>,
 }
@@ -112,17 +112,17 @@ impl RunSubmission {
         }
     }
 
-    /// Returns how many seconds it has held its GPUs, up to `now`; `None` if it has not started.
+    /// Returns how many seconds the submission has held its GPUs, up to `now`; `None` if it has not started.
     pub fn held_s(&self, now: Time) -> Option<f64> {
         Some(self.ended.unwrap_or(now).since(self.started?).0.max(0.0))
     }
 
-    /// Returns the number of its GPUs of all types; a slot is a part of one.
+    /// Returns the number of the submission's GPUs of all types; a slot is a part of one.
     pub(super) fn gpu_count(&self) -> f64 {
         f64::from(self.gpus.total()) * self.sampled.part()
     }
 
-    /// Returns the number of its GPUs by type.
+    /// Returns the number of the submission's GPUs by type.
     pub(super) fn gpu_counts(&self) -> impl Iterator<Item = (GpuType, f64)> {
         let part = self.sampled.part();
         self.gpus.by_type().into_iter().map(move |(gpu_type, count)| (gpu_type, f64::from(count) * part))
@@ -176,7 +176,8 @@ impl RunResult {
         self
     }
 
-    /// Returns its unique key; of two results with one key, the later replaces the earlier.
+    /// Returns the result's unique key; of two results with the same key, the later one replaces the earlier
+    /// one.
     pub fn key(&self) -> (JobName, u64) {
         (self.name.clone(), self.added.0.to_bits())
     }

@@ -18,7 +18,8 @@ pub struct GpuUsage {
     pub sampled: f64,
     /// Idle part of the sampled hours; `None` without samples.
     pub idle: Option<f64>,
-    /// GPU hours of submissions that were followed by another one, minus the epochs that they finished.
+    /// GPU hours of submissions that were followed by another one, minus the time of the epochs that they
+    /// finished.
     pub lost: Option<f64>,
     pub energy: Option<Energy>,
     /// RGU hours; `None` if a type has no reference units.
@@ -151,7 +152,7 @@ fn reference_hours(held: &BTreeMap<GpuType, f64>) -> Option<f64> {
     if held.is_empty() { None } else { held.iter().map(units).sum() }
 }
 
-/// Returns the energy of each submission, from its samples or else from nominal power.
+/// Returns the total energy of the submissions, for each from its samples or else from nominal power.
 fn energy(run: &RunResult, held: &BTreeMap<GpuType, f64>, now: Time) -> Option<Energy> {
     let mut energy = Energy::default();
     // Results of earlier versions do not list submissions.

@@ -30,15 +30,15 @@ pub struct NodeSample {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RankSample {
     pub rank: usize,
-    /// State of its main process in the kernel's notation: `R`, `S`, `D`, `T` and so on.
+    /// State of the rank's main process in the kernel's notation: `R`, `S`, `D`, `T` and so on.
     pub state: Option<char>,
-    /// CPU time of all its processes so far.
+    /// CPU time of all the rank's processes so far.
     pub cpu: Option<Seconds>,
-    /// Utilisation of its GPU, in percent.
+    /// Utilisation of the rank's GPU, in percent.
     pub gpu: Option<f64>,
-    /// Memory in use on its GPU.
+    /// Memory in use on the rank's GPU.
     pub memory_mib: Option<f64>,
-    /// Power that its GPU draws, in watts.
+    /// Power that the rank's GPU draws, in watts.
     pub power_w: Option<f64>,
     /// Number of steps done, if its program reports it.
     pub steps: Option<u64>,
@@ -49,7 +49,7 @@ pub struct RankSample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Before the end of its first step, which may compile.
+    /// Before the end of the rank's first step, which may compile.
     Start,
     /// Waiting for data.
     Data,
@@ -90,7 +90,7 @@ impl RankSample {
     /// Utilisation up to which a GPU counts as idle, in percent.
     pub const IDLE: f64 = 2.0;
 
-    /// Returns whether its GPU was idle; `None` if it was not measured.
+    /// Returns whether the rank's GPU was idle; `None` if it was not measured.
     pub fn is_idle(&self) -> Option<bool> {
         self.gpu.map(|percent| percent <= Self::IDLE)
     }
@@ -113,12 +113,12 @@ impl SampledUse {
         total
     }
 
-    /// Returns whether no sample has data on GPUs.
+    /// Returns whether no sample has data on GPUs and no GPU had several slots.
     pub fn is_empty(&self) -> bool {
         self.sampled.0 <= 0.0 && self.metered.0 <= 0.0 && self.slots.is_none()
     }
 
-    /// Returns the part of its GPUs' power that a submission accounts for.
+    /// Returns the part of each of its GPUs that a submission has.
     pub fn part(&self) -> f64 {
         1.0 / f64::from(self.slots.unwrap_or(1).max(1))
     }

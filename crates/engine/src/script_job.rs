@@ -10,27 +10,27 @@ use hsched_model::{JobId, JobName, Seconds, Time};
 /// A batch script that was submitted unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScriptJob {
-    /// Its name for users and in Slurm's comment; unique among jobs and scripts.
+    /// The script's name for users and in Slurm's comment; unique among jobs and scripts.
     pub name: JobName,
     /// The job's name in Slurm.
     pub slurm_name: String,
     /// The user's file, absolute; the run's folder has its submitted text.
     pub script: String,
-    /// The directory in which it was submitted, absolute.
+    /// The directory in which the script was submitted, absolute.
     pub submitted_in: String,
-    /// The directory in which it runs, absolute.
+    /// The directory in which the script runs, absolute.
     pub workdir: String,
     /// Options on the command line of sbatch.
     pub options: Vec<String>,
     /// Comment that the user set in the script or on the command line; hsched embeds it in its own comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Its output file, then its error file: Slurm file name patterns, relative to `workdir`.
+    /// The script's output file, then its error file: Slurm file name patterns, relative to `workdir`.
     pub outputs: Vec<String>,
-    /// Number of tasks of its array; `None` for other jobs.
+    /// Number of tasks of the script's array; `None` for other jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
-    /// The parts of its request that `watch --queue` may change while it is pending.
+    /// The parts of the script's request that `watch --queue` may change while it is pending.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub may: BTreeSet<RequestPart>,
     pub added: Time,
@@ -67,7 +67,7 @@ pub struct ScriptSubmission {
     pub meant: Time,
     pub stage: Stage,
     pub job_id: Option<JobId>,
-    /// The id in Slurm's spelling.
+    /// The submit time, as Slurm prints it.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
     /// The time since which Slurm has not listed it although it should.
@@ -76,7 +76,7 @@ pub struct ScriptSubmission {
     pub reason: Option<String>,
     #[serde(default)]
     pub facts: ScriptFacts,
-    /// The planned change of its request, in words.
+    /// The planned change of the submission's request, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
     /// Time at which a change was last considered.
@@ -151,22 +151,23 @@ impl ScriptJob {
         SubmissionKey::new(self.name.clone(), &self.submission.run)
     }
 
-    /// Returns whether it has ended for good.
+    /// Returns whether the script has ended for good.
     pub fn is_over(&self) -> bool {
         self.end.is_some() && self.next.is_none()
     }
 
-    /// Returns whether its last submission was cancelled in favour of another one that has not been made yet.
+    /// Returns whether the script's last submission was cancelled in favour of another one that has not been
+    /// made yet.
     pub fn is_between(&self) -> bool {
         self.end.is_some() && self.next.is_some()
     }
 
-    /// Returns whether it was presumed lost, so that it continues if the queue shows it after all.
+    /// Returns whether the script was presumed lost, so that it continues if the queue shows it after all.
     pub fn is_lost(&self) -> bool {
         self.end.as_ref().is_some_and(|end| matches!(end.end, None | Some(End::Vanished)))
     }
 
-    /// Returns its state in one word.
+    /// Returns the script's state in one word.
     pub fn word(&self) -> &'static str {
         match &self.end {
             Some(_) if self.next.is_some() => Stage::Meant.word(),
@@ -175,7 +176,7 @@ impl ScriptJob {
         }
     }
 
-    /// Returns the request that ends it, if Slurm has it and has not been asked yet.
+    /// Returns the Slurm job to cancel, if Slurm has it and has not been asked yet.
     pub fn due_cancel(&self) -> Option<JobId> {
         let is_meant = matches!(
             self.submission.stage,
@@ -184,7 +185,8 @@ impl ScriptJob {
         self.submission.job_id.filter(|_| is_meant && !self.is_over())
     }
 
-    /// Marks it to end; one that Slurm does not list yet ends when it appears.
+    /// Marks the script's job for cancellation. If Slurm does not list the job yet, it is cancelled when it
+    /// appears.
     pub(super) fn cancel(&mut self, at: Time) {
         self.next = None;
         let is_asked = matches!(self.submission.stage, Stage::Stopping { then: AfterStop::Cancel, .. });
@@ -196,14 +198,15 @@ impl ScriptJob {
         self.last = (at, "is being cancelled".to_owned());
     }
 
-    /// Marks its pending submission for cancellation, and the script for resubmission with these options.
+    /// Marks the script's pending submission for cancellation, and the script for resubmission with these
+    /// options.
     pub fn submit_again(&mut self, at: Time, options: Vec<String>) {
         let (then, request) = (AfterStop::GoOn, StopProgress::Meant);
         self.submission.stage = Stage::Stopping { since: at, then, request };
         self.next = Some(options);
     }
 
-    /// Begins the next submission, whose outcome is not known yet.
+    /// Replaces the submission with the next one, which is about to be made.
     pub fn begin_next(&mut self, run: &str, at: Time) {
         if let Some(options) = self.next.take() {
             self.options = options;
@@ -272,7 +275,7 @@ impl ScriptJob {
         self.last = (at, said);
     }
 
-    /// Applies news of its submission.
+    /// Applies news of the script's submission.
     pub(super) fn hear(&mut self, at: Time, news: &News) {
         let submission = &mut self.submission;
         match news {
@@ -331,7 +334,7 @@ impl ScriptJob {
         self.end = Some(ScriptEnd { at, outcome, end: None });
     }
 
-    /// Ends it with Slurm's state: only exit status 0 counts as completed.
+    /// Ends the script's job with Slurm's state: only exit status 0 counts as completed.
     fn finish(&mut self, at: Time, end: &End) {
         let outcome = match end {
             End::Completed => Outcome::Completed,

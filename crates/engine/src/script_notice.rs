@@ -1,4 +1,4 @@
-//! Compares Slurm's view of the jobs of scripts with the state and returns the events between them.
+//! Compares Slurm's view of the jobs of scripts with the state and returns the differences as events.
 
 use crate::{Event, News, Observation, QueueState, Rules, ScriptFacts, ScriptJob, Sighting, Stage};
 

@@ -72,7 +72,7 @@ impl NewShares {
 }
 
 impl SubmissionRecord {
-    /// Returns whether its ranks can adopt other shares while they run.
+    /// Returns whether the submission's ranks can adopt other shares while they run.
     pub(super) fn takes_shares(&self, job: &Job) -> bool {
         let ignored = self.new_shares.as_ref().is_some_and(|shares| shares.stage == SharesStage::Ignored);
         self.tells_shares && !ignored && self.ranks.len() > 1 && job.training().is_none()
@@ -113,7 +113,7 @@ impl SubmissionRecord {
     }
 }
 
-/// Returns the shares that were decided but may not have been written.
+/// Returns an action for each submission whose new shares were decided but may not have been written.
 pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
     let one = |tracked: &JobState| {
         let meant = |submission: &&Submission| {
@@ -136,8 +136,8 @@ pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
     state.jobs.iter().flat_map(one)
 }
 
-/// Returns new shares for running submissions whose shares are based on speeds that turned out to be wrong,
-/// and marks them in the state.
+/// Returns actions that give new shares to running submissions whose shares are based on speeds that turned
+/// out to be wrong, and marks the new shares in the state.
 pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Action> {
     if EQUAL.contains(&policy) {
         return Vec::new();
@@ -195,7 +195,8 @@ fn first_ranks(ranks: &[PlacedRank], problem: &Problem, job: usize) -> Vec<usize
     first
 }
 
-/// Returns the shares of a placement for the present ranks; ranks of the same GPU type have equal shares.
+/// Returns the shares of a placement for the present ranks, matched by GPU type; `None` if the types do not
+/// match.
 fn new_shares(
     attempt: &SubmissionRecord,
     job: &Job,

@@ -46,11 +46,11 @@ pub enum StallKind {
 /// The longest pause that is never reported.
 const PAUSE: f64 = 600.0;
 
-/// The longest such pause before the first step while CPUs are busy, because data are loaded or kernels
-/// compiled.
+/// The longest pause that is not reported before the first step while CPUs are busy, because data are loaded
+/// or kernels are compiled.
 const START: f64 = 1800.0;
 
-/// The longest such pause while the program reports that it saves, evaluates or starts.
+/// The longest pause that is not reported while the program reports that it saves, evaluates or starts.
 const BUSY_OTHERWISE: f64 = 3600.0;
 
 /// Maximum length of a pause relative to the longest harmless one.
@@ -93,7 +93,7 @@ pub fn stall(
 }
 
 impl Course<'_> {
-    /// Returns the ranks whose main process was stopped in their last sample.
+    /// Returns a stall with the ranks whose main process was stopped in their last sample.
     fn stopped(&self) -> Option<Stall> {
         let stopped = |track: &&Track<'_>| track.last().state == Some('T');
         let tracks: Vec<&Track<'_>> = self.tracks.iter().filter(stopped).collect();
@@ -104,7 +104,7 @@ impl Course<'_> {
         Some(self.stall(StallKind::Stopped, Time(since), tracks.iter().map(|track| track.rank), None))
     }
 
-    /// Returns the ranks of a node that sends no samples, if an epoch is also late.
+    /// Returns a stall with the ranks of a node that sends no samples, if an epoch is also late.
     fn silent(&self, nodes: &[NodeSamples]) -> Option<Stall> {
         if self.silence().0 <= 1.2 * self.epoch().0 + 30.0 {
             return None;
@@ -119,7 +119,7 @@ impl Course<'_> {
         (!ranks.is_empty()).then(|| self.stall(StallKind::Silent, since, ranks, Some(node.to_string())))
     }
 
-    /// Returns the ranks whose GPUs have been idle for too long.
+    /// Returns a stall with the ranks whose GPUs have been idle for too long.
     fn idle(&self) -> Option<Stall> {
         let limit = self.limit();
         let quiet = |track: &Track<'_>| {
@@ -171,7 +171,7 @@ impl Course<'_> {
         usual.max(LONGER * self.tracked.pause.map_or(0.0, |pause| pause.0))
     }
 
-    /// Returns whether this submission has used a GPU or finished an epoch.
+    /// Returns whether this submission has used a GPU, made a step or finished an epoch.
     fn has_worked(&self) -> bool {
         let busy =
             |track: &Track<'_>| track.points.iter().any(|(_, candidate)| candidate.is_idle() == Some(false));
@@ -179,7 +179,7 @@ impl Course<'_> {
         self.has_reported() || self.tracks.iter().any(|track| busy(track) || stepped(track))
     }
 
-    /// Returns a condition of one rank that explains why all others wait.
+    /// Returns a condition of some ranks that explains why the others wait.
     fn cause(&self) -> Option<String> {
         let of = |what: &str, is: &dyn Fn(&Track<'_>) -> bool| {
             let ranks: Vec<usize> =

@@ -17,7 +17,7 @@ pub(super) struct Track<'a> {
     pub points: Vec<(Time, &'a RankSample)>,
 }
 
-/// Returns the tracks of all ranks since a submission has started, by rank.
+/// Returns the tracks of all ranks since a submission started, sorted by rank.
 pub(super) fn tracks(nodes: &[NodeSamples], started: Time) -> Vec<Track<'_>> {
     let mut tracks: Vec<Track<'_>> = Vec::new();
     for node in nodes {

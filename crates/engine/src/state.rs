@@ -56,53 +56,55 @@ pub struct JobState {
     pub job: Arc<Job>,
     pub phase: Phase,
     pub epochs_done: u64,
-    /// Ends that counted against its retries.
+    /// Number of ends that counted against its retries.
     pub failures: u32,
-    /// Ends in a row without finishing an epoch.
+    /// Number of consecutive attempts that ended without finishing an epoch.
     pub fruitless: u32,
-    /// Consecutive stops and time limits that cut it without a new epoch.
+    /// Number of consecutive stops and time limits that cut it without a new epoch.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cuts: u32,
     /// Length of the last whole epoch reported.
     #[serde(rename = "epoch_s")]
     pub epoch: Option<Seconds>,
-    /// Mean time of its starts until the first step, from reports.
+    /// Mean time of the job's starts until the first step, from reports.
     #[serde(default, rename = "startup_s", skip_serializing_if = "Option::is_none")]
     pub startup: Option<Seconds>,
-    /// Its longest pause that looked like a stall but proved harmless.
+    /// The job's longest pause that looked like a stall but proved harmless.
     #[serde(default, rename = "pause_s", skip_serializing_if = "Option::is_none")]
     pub pause: Option<Seconds>,
-    /// Time at which its last finished epoch was seen.
+    /// Time at which the job's last finished epoch was seen.
     pub epoch_at: Option<Time>,
     pub added: Time,
     /// The last event, as a message for the user.
     pub last: (Time, String),
     /// An earlier submission that is still in Slurm; until it ends, no other may be submitted.
     pub stray: Option<JobId>,
-    /// GPU types outside its file's list on which its first run failed; it is not tried there again.
+    /// GPU types that the job's file does not list and on which its first run failed; they are not tried
+    /// again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
-    /// Nodes on which its check before the first step failed, with the time.
+    /// Nodes on which the job's check before the first step failed, with the time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfit: BTreeMap<NodeName, Time>,
-    /// The job that it waits for: its predecessor, or a run of its sweep if the sweep's limit is reached.
+    /// The job that this one waits for: its predecessor, or a run of its sweep if the sweep's limit is
+    /// reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<JobName>,
     pub past: Vec<PastAttempt>,
-    /// Its target's metric, for the epochs that reported it.
+    /// The metric of the job's target, for the epochs that reported it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
-    /// An early stop that its metrics allow.
+    /// An early stop that the job's metrics allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<EarlyEnd>,
-    /// Its position in its sweep, from 0, if the sweep has a halving rule; it stays the same when earlier
-    /// jobs are forgotten.
+    /// The job's position in its sweep, from 0, if the sweep has a halving rule; it stays the same when
+    /// earlier jobs are forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
     /// Whether the user was warned that it will miss its deadline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
-    /// Whether the speeds in its spec are assumptions for an unknown model.
+    /// Whether the speeds in the job's spec are assumptions for an unknown model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
     /// Whether no measurement supports the assumed speeds yet; predictions from them are meaningless.
@@ -116,7 +118,7 @@ pub struct PastAttempt {
     pub attempt: SubmissionRecord,
     pub ended: Time,
     pub end: End,
-    /// Number of epochs that it finished.
+    /// Number of epochs that the submission finished.
     pub epochs: u64,
 }
 
@@ -244,8 +246,8 @@ impl JobState {
     }
 
     /// Returns the shortest time limit for the next attempt: twice the longest limit that cut the job since
-    /// its last new epoch. While the length of an epoch is unknown, it is at least the longest limit within
-    /// which the job made progress.
+    /// its last new epoch. While the length of an epoch is unknown, earlier limits that cut the job before a
+    /// new epoch also count twice, and limits within which the job made progress count once.
     pub fn least_limit(&self) -> Option<Seconds> {
         let mut is_fruitless = true;
         let least = self.past_since_added().rev().filter_map(|past| {
@@ -260,8 +262,8 @@ impl JobState {
         least.max_by(f64::total_cmp).map(Seconds)
     }
 
-    /// Returns which epochs a completed job did not report, as the end of a sentence; empty if it reported
-    /// all.
+    /// Returns the end of a sentence about a completed job: that it stopped early, that it ignored a stop, or
+    /// which epochs it did not report. Empty if it reported all epochs as planned.
     pub fn shortfall(&self) -> String {
         if let Some(stopped) = self.stopped_early() {
             return format!(", {stopped}");
@@ -319,7 +321,8 @@ impl JobState {
     }
 
     /// Returns how long a running job has reported no epoch, if that is too long: at least a minute, and more
-    /// than three epoch lengths or, without a report since its start, the time of all remaining epochs.
+    /// than three epoch lengths or, without a report since its start, the time of all remaining epochs (at
+    /// least three).
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
         let attempt = self.phase.running().filter(|_| !self.job.is_command())?;
         let reports = self.epochs_done > attempt.epochs_before;
@@ -334,8 +337,8 @@ impl JobState {
 
 impl PastAttempt {
     /// Returns whether the time limit cut it, rather than another request to stop, according to Slurm or to
-    /// the time. Slurm asks for a stop before the limit by the grace, which is at most half of the limit, and
-    /// up to a minute earlier.
+    /// the time of its end. Slurm asks for a stop before the limit by the grace, which is at most half of the
+    /// limit, and up to a minute earlier.
     pub fn is_at_limit(&self) -> bool {
         let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
         let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));

@@ -13,7 +13,7 @@ pub struct SubmissionKey {
     pub job: JobName,
     /// Unique id of the run.
     pub run: String,
-    /// Its number among the copies of the job; 0 if there is only one.
+    /// The copy's number among the copies of the job; 0 if there is only one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
 }
@@ -41,7 +41,7 @@ pub enum Stage {
     /// In Slurm's queue.
     Pending,
     Running,
-    /// Asked to save and end.
+    /// About to be ended, or asked to end.
     Stopping {
         since: Time,
         then: AfterStop,
@@ -65,11 +65,11 @@ pub enum StopProgress {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterStop {
-    /// The job continues on other GPUs.
+    /// The job continues later, for example on other GPUs.
     GoOn,
     /// The user cancelled the job.
     Cancel,
-    /// The policy decided that the job completes early.
+    /// The policy or the job's stop rule decided that the job completes early.
     Finish,
     /// The job completes, because another copy completed it at this time.
     Done(Time),
@@ -83,28 +83,28 @@ pub enum AfterStop {
 pub struct SubmissionRecord {
     /// Unique id of the run, stored in the comment of the Slurm job.
     pub run: String,
-    /// Its number among the copies of the job; 0 if there is only one.
+    /// The copy's number among the copies of the job; 0 if there is only one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
-    /// Whether it races with the job's other submissions of its run; only one of them trains.
+    /// Whether the submission races with the job's other submissions of its run; only one of them trains.
     #[serde(default, skip_serializing_if = "is_false")]
     pub race: bool,
-    /// The run whose race it has joined, if that is another run.
+    /// The run whose race the submission has joined, if that is another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<String>,
-    /// The piece that it continues; it trains after that one has ended.
+    /// The piece that the submission continues; it trains after that one has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Piece>,
-    /// Whether its next piece was queued, or could not be.
+    /// Whether the submission's next piece was queued, or could not be.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_next: bool,
-    /// Whether its time limit is final, because Slurm refused a shorter one.
+    /// Whether the submission's time limit is final, because Slurm refused a shorter one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keeps_limit: bool,
-    /// The GPUs that its request can be changed to, because its script has tables for them.
+    /// The GPUs that the submission's request can be changed to, because its script has tables for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<GpuRequest>,
-    /// The pending update of its request, which Slurm may not have received.
+    /// The pending update of the submission's request, which Slurm may not have received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amendment: Option<Box<Amendment>>,
     /// The ranks as planned, rank 0 first.
@@ -117,14 +117,14 @@ pub struct SubmissionRecord {
     pub communication: Seconds,
     /// Number of epochs finished before it.
     pub epochs_before: u64,
-    /// Time at which it was decided.
+    /// Time at which the submission was decided.
     pub meant: Time,
     /// Slurm's job id; together with the submit time and the run it identifies the job.
     pub job_id: Option<JobId>,
-    /// The id in Slurm's spelling.
+    /// The submit time, as Slurm prints it.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
-    /// Its allocated GPUs; before its start, the planned ones.
+    /// The allocated GPUs; before the start, the planned ones.
     pub gpus: Gpus,
     /// The time since which Slurm has not listed it although it should.
     pub missing: Option<Time>,
@@ -138,17 +138,17 @@ pub struct SubmissionRecord {
     /// GPU types in use that the job's file does not list.
     #[serde(default, skip_serializing_if = "Trials::is_empty")]
     pub trials: Trials,
-    /// Its queue choice, if it was chosen among several requests of its job.
+    /// The submission's queue choice, if it was chosen among several requests of its job.
     #[serde(rename = "terms", default, skip_serializing_if = "Option::is_none")]
     pub queue_choice: Option<QueueChoice>,
-    /// A message that its time limit ends it before the remaining work is done.
+    /// A message that the submission's time limit ends it before the remaining work is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
-    /// Whether its script distinguishes a stop from a normal end; scripts of version 0.1.0 exited 0 in both
-    /// cases.
+    /// Whether the submission's script distinguishes a stop from a normal end; scripts of version 0.1.0
+    /// exited 0 in both cases.
     #[serde(default)]
     pub tells_stops: bool,
-    /// Whether its ranks report which shares they use; they can then adopt others while running.
+    /// Whether the submission's ranks report which shares they use; they can then adopt others while running.
     #[serde(default, skip_serializing_if = "is_false")]
     pub tells_shares: bool,
     /// The last new shares decided while it ran.
@@ -157,7 +157,7 @@ pub struct SubmissionRecord {
     /// Whether the predicted epoch was not based on a measurement.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unmeasured: bool,
-    /// Its time limit, if known.
+    /// The submission's time limit, if known.
     #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Seconds>,
 }
@@ -168,8 +168,8 @@ impl SubmissionKey {
         Self { job, run: run.to_owned(), copy: 0 }
     }
 
-    /// Returns the name of its script, its reports and its Slurm job: that of the job, or `JOB.cN` for a
-    /// copy.
+    /// Returns the name of the submission's script, its reports and its Slurm job: that of the job, or
+    /// `JOB.cN` for a copy.
     pub fn name(&self) -> String {
         if self.copy == 0 { self.job.to_string() } else { format!("{}.c{}", self.job, self.copy) }
     }
@@ -198,8 +198,8 @@ impl Stage {
         }
     }
 
-    /// Returns the stage as a number that increases with progress; the most advanced of several copies
-    /// represents the job.
+    /// Returns a number that orders the stages; of several copies, the one with the highest number represents
+    /// the job.
     pub(super) fn rank(self) -> u8 {
         match self {
             Self::Meant => 0,
@@ -211,7 +211,7 @@ impl Stage {
 }
 
 impl SubmissionRecord {
-    /// Returns its unique key; `job` is its job's name.
+    /// Returns the submission's unique key; `job` is its job's name.
     pub fn key(&self, job: &JobName) -> SubmissionKey {
         SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }
     }
@@ -221,7 +221,7 @@ impl SubmissionRecord {
         self.joins.as_deref().unwrap_or(&self.run)
     }
 
-    /// Returns whether it races with another submission; the first to start trains.
+    /// Returns whether the submission races with `other`; the first to start trains.
     pub fn races_with(&self, other: &Self) -> bool {
         let after = |record: &Self| record.follows.as_ref().map(|piece| piece.job_id);
         self.race_run() == other.race_run() && after(self) == after(other)
@@ -232,8 +232,8 @@ impl SubmissionRecord {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
-    /// Returns whether it ended so late that Slurm may have asked it to stop: `grace` and up to a minute
-    /// before its time limit.
+    /// Returns whether the submission ended so late that Slurm may have asked it to stop: `grace` and up to a
+    /// minute before its time limit.
     pub fn is_near_limit(&self, ended: Time, grace: Seconds) -> bool {
         let ran = self.started.map(|started| ended.since(started).0);
         self.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - 60.0)
@@ -276,7 +276,7 @@ impl SubmissionRecord {
         }
     }
 
-    /// Records its Slurm job id.
+    /// Records the submission's Slurm job id.
     pub(super) fn identify(&mut self, job_id: JobId, submit_time: Option<&String>) {
         self.job_id = Some(job_id);
         self.submit_time = submit_time.cloned().or(self.submit_time.take());

@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 
 use crate::node_times::NodeTimes;
-use crate::{End, EpochReport, JobState, RankReport, SubmissionKey, SubmissionRecord, Timed};
+use crate::{End, EpochReport, JobState, RankReport, StepTiming, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, NodeName, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Sample, SampleSource, SpeedCell, SpeedKey, ThroughputMatrix};
 
 /// The known speeds before a report.
 #[derive(Clone, Copy)]
-pub(super) struct Measured<'a> {
+pub(super) struct KnownSpeeds<'a> {
     pub cache: &'a Cache,
     pub node_times: &'a NodeTimes,
 }
 
 /// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
-/// length. If the length is not reported, the time since the previous epoch was `seen` is used, which is
-/// better than no measurement. Slow nodes give no information about the speed of a GPU type.
+/// length. If the length is not reported and no speed was measured yet, `seen` is used: the time since the
+/// previous epoch. Slow nodes give no information about the speed of a GPU type.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,
     report: &EpochReport,
     seen: Option<Seconds>,
-    Measured { cache, node_times }: Measured<'_>,
+    KnownSpeeds { cache, node_times }: KnownSpeeds<'_>,
 ) -> Vec<Sample> {
     let is_slow = |node: &NodeName| node_times.is_slow(node, &tracked.job.model, report.at);
     if !report.ranks.is_empty() {
@@ -53,8 +53,9 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples.chunk_by(same).map(|alike| alike[(alike.len() - 1) / 2].clone()).collect()
 }
 
-/// Returns the samples from the length of a whole job that completed in one attempt without a report, and is
-/// long enough for its start and end to be negligible. They are dropped at the first report.
+/// Returns the samples from the length of a whole job that completed in one attempt without a report. The job
+/// must be a command, or long enough for its start and end to be negligible. The samples are dropped at the
+/// first report.
 pub(super) fn by_the_whole(
     tracked: &JobState,
     of: &SubmissionKey,
@@ -85,7 +86,7 @@ pub(super) fn by_rank(
     let job = &tracked.job;
     let (batch, _) = rank.micro_batches(job);
     let mean = Seconds(report.compute.0 * to_f64(batch) / to_f64(report.samples.max(1)));
-    let step = report.step.unwrap_or(Timed { batch, time: mean });
+    let step = report.step.unwrap_or(StepTiming { batch, time: mean });
     let sample_of = |timed, steps, source| sample(job, &rank.gpu_type, timed, steps, at, source);
     let probes = report.probes.iter().map(|&timed| sample_of(timed, 1, SampleSource::Probe));
     let steps = report.samples.div_ceil(step.batch.max(1));
@@ -128,7 +129,7 @@ fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache:
         let (batch, passes) = rank.micro_batches(job);
         let time = Seconds(factor * time / to_f64(passes));
         let count = job.samples_per_epoch.div_ceil(job.global_batch) * passes;
-        sample(job, &rank.gpu_type, Timed { batch, time }, count, at, SampleSource::Epoch)
+        sample(job, &rank.gpu_type, StepTiming { batch, time }, count, at, SampleSource::Epoch)
     };
     busiest.values().copied().zip(thought.into_iter().flatten()).map(one).collect()
 }
@@ -136,7 +137,7 @@ fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache:
 fn sample(
     job: &Job,
     gpu_type: &GpuType,
-    Timed { batch, time }: Timed,
+    StepTiming { batch, time }: StepTiming,
     steps: u64,
     at: Time,
     source: SampleSource,
@@ -144,7 +145,7 @@ fn sample(
     Sample { key: SpeedKey::of(job, gpu_type), batch, seconds: time.0, steps, at: at.0, source }
 }
 
-/// Returns how many samples fit into the memory of a rank's GPU, if the job states their size.
+/// Returns how many samples fit into the memory of a rank's GPU, if the job states this.
 fn memory(job: &Job, rank: &PlacedRank) -> Option<u64> {
     job.max_batch.get(&rank.gpu_type).copied()
 }

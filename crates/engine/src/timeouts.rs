@@ -9,7 +9,7 @@ use crate::{
 };
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
-/// Deadlines for jobs on an observed cluster.
+/// Timeouts for jobs on an observed cluster.
 pub(super) struct Timeouts<'a> {
     rules: &'a Rules,
     at: Time,
@@ -27,8 +27,8 @@ impl<'a> Timeouts<'a> {
         Self { rules, at, up: (!cluster.nodes.is_empty()).then_some(counts) }
     }
 
-    /// Returns the actions that end submissions of a job: those that the user cancelled, that do not stop, or
-    /// that can never start.
+    /// Returns the actions that end submissions of a job (those that the user cancelled, that are not needed,
+    /// that do not stop, or that can never start), and updates of pending requests.
     pub(super) fn end(&self, tracked: &JobState) -> impl Iterator<Item = Action> {
         tracked.phase.submissions().iter().filter_map(move |submission| self.end_one(tracked, submission))
     }
@@ -85,7 +85,8 @@ impl<'a> Timeouts<'a> {
         Some(Action::Cancel { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
     }
 
-    /// Returns the GPUs of an attempt for which no nodes are up, if there are any.
+    /// Returns the first GPU type for which an attempt needs more GPUs than there are on nodes that are up,
+    /// with the needed number.
     fn unable(&self, attempt: &SubmissionRecord) -> Option<String> {
         let up = self.up.as_ref()?;
         let is_short = |(gpu_type, count): &(GpuType, u32)| up.get(gpu_type).is_none_or(|up| up < count);
@@ -126,15 +127,15 @@ fn has_started(tracked: &JobState, attempt: &SubmissionRecord) -> bool {
     { others }.any(Submission::is_running)
 }
 
-/// Returns an unconfirmed update of a request again; receiving it twice does no harm.
+/// Repeats an unconfirmed update of a request; receiving it twice does no harm.
 fn amend_again(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Action> {
     let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
     let why = "the first request may have been lost".to_owned();
     Some(Action::Amend { of, job_id, to, why })
 }
 
-/// Returns an unconfirmed request again; receiving it twice does no harm. A submission marked to end because
-/// another one ended was never asked before.
+/// Repeats an unconfirmed request to end a submission; receiving it twice does no harm. A submission marked
+/// to end because another one ended was never asked before.
 fn ask(tracked: &JobState, attempt: &SubmissionRecord, since: Time, then: AfterStop) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
     let ended = tracked.past.iter().rev().find(|past| then == AfterStop::GoOn && past.ended == since);

@@ -10,7 +10,7 @@ use crate::{
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::JobStartEstimates;
 
-/// The place where jobs run: Slurm or a simulated cluster. It makes no decisions.
+/// The place where jobs run: Slurm, local devices or a simulated cluster. It makes no decisions.
 pub trait World {
     type Error;
 

@@ -213,7 +213,7 @@ fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
     }
 }
 
-/// Returns a submission's progress.
+/// Returns a submission's stage, as policies see it.
 fn stage(
     tracked: &JobState,
     submission: &Submission,

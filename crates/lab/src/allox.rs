@@ -30,7 +30,7 @@ struct Allox {
     state: SchedulingState,
 }
 
-/// A type, and the number of jobs that end there no sooner than the job that is matched to this position.
+/// A type and a position in its order, counted from the end: 1 for the jobs that run last.
 struct MatchColumn {
     gpu_type: usize,
     from_end: u32,
@@ -45,7 +45,7 @@ impl Allox {
         Self { name: "allox-p", preempts: true, state: SchedulingState::default() }
     }
 
-    /// Returns jobs with their matched types, in their order on each type.
+    /// Returns jobs with their matched types, those with the earliest positions first.
     fn matching(&self, problem: &Problem, jobs: &[usize]) -> Vec<(usize, usize)> {
         let state = &self.state;
         let asked: u32 = jobs.iter().map(|&job| state.rates(job).asks).sum();
@@ -106,7 +106,7 @@ impl Policy for Allox {
                 chosen[job] = Some(gpu_type);
             }
         }
-        // No GPU stays idle: the shortest jobs get the remaining ones.
+        // The unmatched jobs get the GPUs that remain, the shortest jobs first.
         let time = |job: usize| problem.jobs[job].progress.left(problem.now) / state.rates(job).best;
         let mut rest: Vec<usize> = jobs.iter().copied().filter(|&job| chosen[job].is_none()).collect();
         rest.sort_by(|&a, &b| time(a).total_cmp(&time(b)));

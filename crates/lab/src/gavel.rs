@@ -43,7 +43,7 @@ pub(super) const FIFO: Entry = Entry {
 /// The length of a round in the paper, in seconds.
 const ROUND: f64 = 360.0;
 
-/// The share of a job on every type if it arrived after the last allocation.
+/// The assumed share of a job on every type until the first allocation with this job.
 const NEWCOMER: f64 = 0.01;
 
 /// Shares below this count as zero.
@@ -209,7 +209,7 @@ impl Policy for Gavel {
                 chosen.insert(job, gpu_type);
             }
         }
-        // GPUs in which no job has a share do not stay idle.
+        // GPUs that no share claims go to the remaining jobs, in order of arrival.
         let mut rest: Vec<usize> = open.iter().copied().filter(|job| !chosen.contains_key(job)).collect();
         rest.sort_by_key(|&job| (by_arrival(problem.jobs[job].progress.arrival), job));
         for job in rest {
@@ -234,9 +234,10 @@ impl Policy for Gavel {
 }
 
 /// Returns shares of time by type for each job at the highest level: the greatest z at which every job has z
-/// times its target, no job uses more than all its time, and no type more than its GPUs.
+/// times its target speed, no job's shares exceed one, and no type has more load than GPUs (up to
+/// [`EXCESS`]).
 ///
-/// Uses prices for the types: at each level, every job takes the cheapest times that give it its speed.
+/// Gives the types prices: at each level, every job takes the cheapest shares that reach its speed.
 fn shares(demands: &[GavelJob<'_>], total: &[u32]) -> Vec<Vec<f64>> {
     let most = |demand: &GavelJob<'_>| demand.speeds.iter().copied().fold(0.0, f64::max) / demand.target;
     let able = || demands.iter().filter(|demand| most(demand) > 0.0);

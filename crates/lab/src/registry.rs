@@ -9,7 +9,7 @@ use hsched_plan::{Entry, Flag, Parameters, Policy, Registry, RegistryError};
 pub struct LabPolicy {
     /// The variant for jobs that hold all their GPUs at once.
     pub entry: Entry,
-    /// The variant of the paper, if that schedules single tasks.
+    /// The variant of the paper, if the paper schedules single tasks.
     pub tasks: Option<TaskMaker>,
 }
 

@@ -18,7 +18,7 @@ use hsched_model::{
 pub struct Device {
     pub gpu_type: GpuType,
     /// The name by which programs address it: a UUID, its index among the devices of an allocation's node, or
-    /// `None` if it is simulated.
+    /// an empty text if it is simulated.
     pub name: String,
     pub memory: Option<Bytes>,
 }
@@ -247,9 +247,9 @@ impl Devices {
         Cluster { nodes, ..Cluster::default() }
     }
 
-    /// Returns a free device for each rank, or `None` if there are too few. Prefers devices for which the
-    /// fewest runs wait, as counted by `crowd`, then slots of the GPUs with the fewest runs. With `alone`, it
-    /// reserves all slots of its GPUs, even those that others still use.
+    /// Returns a free device for each rank, or `None` if there are too few. Prefers devices on which the
+    /// fewest jobs are parked, as counted by `crowd`, then slots of the GPUs with the fewest runs. With
+    /// `alone`, it reserves all slots of its GPUs, even those that others still use.
     pub fn find(
         &self,
         ranks: &[PlacedRank],

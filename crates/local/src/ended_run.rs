@@ -6,7 +6,7 @@ use crate::other_members::OtherMembers;
 use crate::processes::end_leftovers;
 use crate::world::mark;
 use hsched_engine::clock::Clock;
-use hsched_engine::live::{LiveError, Reported, left_word, reported};
+use hsched_engine::live::{LiveError, ReportedData, left_word, reported};
 use hsched_engine::pool::Demand;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{report_folder, reports};
@@ -76,7 +76,7 @@ impl World for EndedRun<'_> {
             }
         }
         // Its processes have ended, so none of them is stuck.
-        let Reported { epochs, odd, unfit, notes, stalls: _ } =
+        let ReportedData { epochs, odd, unfit, notes, stalls: _ } =
             reported(root, state, &mut RecentSamples::default(), at);
         let nothing = Observation::new(at, Cluster::default());
         Ok(Observation { sightings, epochs, odd, unfit, notes, ..nothing })

@@ -45,7 +45,7 @@ pub(super) struct RankWord {
     /// Number of the last request that the rank has read.
     number: u64,
     pub state: Stand,
-    /// Whether its program parks on request at the end of an epoch.
+    /// Whether the rank's program parks on request at the end of an epoch.
     #[serde(default)]
     parks: bool,
     #[serde(default)]
@@ -68,7 +68,7 @@ pub(super) struct RankMemory {
     /// Peak use of host memory.
     #[serde(default)]
     pub host: u64,
-    /// Total memory of its device; `None` if it computes on the CPU.
+    /// Total memory of the rank's device; `None` if it computes on the CPU.
     #[serde(default)]
     pub device: Option<u64>,
     /// Device memory in use.
@@ -142,7 +142,7 @@ impl Gate {
         self.all(Stand::Running).is_some_and(|words| words.iter().all(|word| word.parks))
     }
 
-    /// A rank that does not listen polls the file.
+    /// Wakes all ranks. A rank that does not listen polls the file.
     fn ring(&self) {
         for rank in 0..self.ranks {
             let mut options = OpenOptions::new();

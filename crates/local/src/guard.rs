@@ -56,7 +56,7 @@ impl GuardOrder {
 /// Why a guard ends.
 #[derive(Clone, Copy, Debug)]
 enum GuardEnd {
-    /// Its script has ended with this status.
+    /// The guarded script has ended with this status.
     Script(u8),
     /// hsched asks for the end, or has ended.
     Hsched,

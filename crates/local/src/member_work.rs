@@ -19,16 +19,16 @@ const OTHERS_FIRST: Duration = Duration::from_secs(4);
 /// A member that carries out orders.
 pub struct MemberWork {
     pub worker: Worker<PoolFolder>,
-    /// Time of its last heartbeat.
+    /// Time of the member's last heartbeat.
     beat: Duration,
-    /// Earliest time at which it takes the lock.
+    /// Earliest time at which the member takes the lock.
     locks_from: Duration,
 }
 
 /// The leader's instructions to a member.
 #[derive(Debug, Default)]
 pub struct Instructions {
-    /// Whether it may leave.
+    /// Whether the member may leave.
     pub may_leave: bool,
     /// The first file of the pool that could not be read or written; the operation is repeated later.
     pub trouble: Option<StateError>,
@@ -45,13 +45,13 @@ impl MemberWork {
         self.locks_from = clock.elapsed() + OTHERS_FIRST;
     }
 
-    /// Returns whether it may take the lock now.
+    /// Returns whether the member may take the lock now.
     pub fn may_lock(&self, clock: &dyn Clock) -> bool {
         clock.elapsed() >= self.locks_from
     }
 
-    /// Reports the submissions that it started as leader; data that cannot be written now is part of the next
-    /// report.
+    /// Reports the submissions that the member started as leader; data that cannot be written now is part of
+    /// the next report.
     pub fn take_stock(&mut self, here: &LocalWorld<'_>) {
         let known: BTreeSet<SubmissionKey> =
             self.worker.submissions().iter().map(|submission| submission.of.clone()).collect();

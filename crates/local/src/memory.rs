@@ -41,10 +41,11 @@ impl Peak {
     }
 }
 
-/// Returns the orders to parked jobs on the devices of a starting job. `need` is the most device
+/// Returns the order to the jobs that are parked on the devices of a starting job. `need` is the most device
 /// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
-/// They keep their memory only if the job is known to fit beside it.
+/// They keep their memory on devices of unknown size, and on other devices if the job is known to fit beside
+/// it.
 pub(super) fn way(devices: &[SharedDevice], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
     let fits = |need: u64, shared: &SharedDevice, held: u64| {
         let contexts = CONTEXT * (1 + shared.held.len() as u64);

@@ -1,5 +1,5 @@
-//! NVIDIA's MPS daemon, with which runs that share a GPU compute on it at the same time. It runs under a guard, so it ends
-//! with hsched, however that ends.
+//! NVIDIA's MPS daemon, with which runs that share a GPU compute on it at the same time. The daemon runs
+//! under a guard, so it ends with hsched, even if hsched is killed.
 
 #![expect(clippy::disallowed_methods, reason = "it starts the daemon, under a guard")]
 
@@ -20,16 +20,16 @@ const SCRIPT: &str = include_str!("../../../templates/mps.sh");
 #[derive(Debug)]
 pub struct MpsDaemon {
     guard: Child,
-    /// The folder with its pipe and its logs.
+    /// The folder with the daemon's pipe and its logs.
     folder: String,
 }
 
 impl MpsDaemon {
-    /// Starts the daemon for the GPUs that this process sees, after one that a killed hsched and its killed guard have left.
-    /// `program` has the guard as a subcommand.
+    /// Starts the daemon for the GPUs that this process sees; first ends a daemon that a killed guard left
+    /// behind. `program` has the guard as a subcommand.
     ///
     /// # Errors
-    /// If there is no such daemon here, or it does not start; as the end of a sentence.
+    /// If the daemon is not installed or does not start; the message is the end of a sentence.
     pub fn start(program: &Path, directory: &StateDir) -> Result<Self, String> {
         let script = directory.root().join("mps.sh");
         let mark = directory.root().join("mps.guard");

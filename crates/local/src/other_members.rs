@@ -46,15 +46,15 @@ pub struct OtherMembers {
 struct OtherMember {
     report: PoolReport,
     devices: Devices,
-    /// When its report last changed.
+    /// When the member's report last changed.
     heard: Duration,
-    /// The time since which it has been idle.
+    /// The time since which the member has been idle.
     idle: Option<Duration>,
     is_silent: bool,
     is_released: bool,
-    /// Why it accepts no orders; `None` if it does.
+    /// Why the member accepts no orders; `None` if it does.
     why_closed: Option<&'static str>,
-    /// Whether it has joined since the last call of `new_members`.
+    /// Whether the member has joined since the last call of `new_members`.
     is_new: bool,
 }
 
@@ -277,7 +277,7 @@ impl OtherMembers {
         self.others.values().filter(|other| other.idle.is_none()).count()
     }
 
-    /// Returns whether another member has work.
+    /// Returns whether another member that accepts orders has work.
     pub fn are_busy(&self) -> bool {
         self.others.values().any(|other| other.idle.is_none() && other.why_closed.is_none())
     }

@@ -17,7 +17,7 @@ const TO_END: Seconds = Seconds(10.0);
 pub(super) struct ParkedTraining {
     pub guarded: GuardedProcesses,
     pub lease: Lease,
-    /// Completed epochs when it was parked.
+    /// Completed epochs when the training was parked.
     pub epochs: u64,
     /// Duration of the last epoch, if known.
     pub epoch: Option<Seconds>,
@@ -32,7 +32,7 @@ enum ParkingHold {
     /// The training was asked to move its data to the host.
     Moving,
     Moved,
-    /// The training was asked to end within some time.
+    /// The training was asked to end by a given time.
     Ending {
         until: Time,
     },
@@ -65,7 +65,7 @@ impl ParkedTraining {
         Self { guarded, lease, epochs, epoch, memory, hold }
     }
 
-    /// Returns whether its data is in host memory.
+    /// Returns whether the training's data is in host memory.
     pub(super) fn is_moved(&self) -> bool {
         matches!(self.hold, ParkingHold::Moving | ParkingHold::Moved)
     }
@@ -84,7 +84,7 @@ impl ParkedTraining {
         }
     }
 
-    /// Returns the memory that the training occupies on a device, in bytes.
+    /// Returns the memory use of the training's rank on a device.
     fn held(&self, place: &DeviceIndex) -> Option<&RankMemory> {
         let rank = self.lease.devices.iter().position(|device| device == place)?;
         self.memory.get(rank)
@@ -126,7 +126,7 @@ impl Parking {
         self.parked.values().filter(waits).count()
     }
 
-    /// Returns the reported host memory of the parked jobs on a node.
+    /// Returns the host memory that the parked jobs on a node have requested, in bytes.
     pub(super) fn needs_on(&self, node: &NodeName) -> u64 {
         let needs = |parked: &ParkedTraining| {
             let ranks = parked.lease.devices.iter().filter(|(name, _)| name == node).count() as u64;
@@ -255,7 +255,7 @@ impl Parking {
         self.parked.values().any(is_there) && self.alone.insert(job.clone())
     }
 
-    /// Returns whether an answer of a rank is expected.
+    /// Returns whether a parked training still holds memory that it must release.
     pub(super) fn is_moving(&self) -> bool {
         self.parked.keys().any(|origin| self.is_in_the_way(origin))
     }

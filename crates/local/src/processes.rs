@@ -20,7 +20,7 @@ pub(super) struct Process {
     parent: i32,
     session: i32,
     start: u64,
-    /// Whether it has ended but was not reaped.
+    /// Whether the process has ended but was not reaped.
     is_dead: bool,
 }
 
@@ -76,7 +76,7 @@ impl Process {
         let _ = kill(Pid::from_raw(self.pid), signal);
     }
 
-    /// Returns whether its environment contains the token of a guard.
+    /// Returns whether the process's environment contains the token of a guard.
     fn carries(self, token: &str) -> bool {
         // The environment of other users' processes is unreadable.
         let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();

@@ -35,12 +35,12 @@ const OF_RUN: [&str; 6] =
 /// Processes with their guard.
 #[derive(Debug)]
 pub(super) struct GuardedProcesses {
-    /// The submission for which they were started: once parked, another submission of the job can take them
-    /// over.
+    /// The submission for which the processes were started: once parked, another submission of the job can
+    /// take them over.
     pub origin: SubmissionKey,
     pub job_id: JobId,
     pub gate: Gate,
-    /// Their work, as [`work`] returns it.
+    /// The work of the processes, as [`work`] returns it.
     pub work: String,
     pub watch: Option<WatchDescriptor>,
     words: Option<ChildStdin>,
@@ -57,13 +57,13 @@ pub(super) struct LocalSubmission {
     pub step: SubmissionStep,
     /// Epochs that were completed before the submission.
     pub epochs: u64,
-    /// Its grace period for saving.
+    /// The submission's grace period for saving.
     pub grace: Seconds,
-    /// Duration of its last epoch, if it was then parked.
+    /// Duration of the training's last epoch before this submission took it over, if known.
     pub epoch: Option<Seconds>,
-    /// Whether it was killed on request.
+    /// Whether the submission was killed on request.
     pub is_killed: bool,
-    /// How and when it ended.
+    /// How and when the submission ended.
     pub ended: Option<(End, Time)>,
     /// The watch on the folder with its reports, if that is not the folder of its gate.
     pub watch: Option<WatchDescriptor>,
@@ -72,18 +72,18 @@ pub(super) struct LocalSubmission {
 /// The progress of a submission.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SubmissionStep {
-    /// It waits until these submissions have made room.
+    /// The submission waits until these others have made room.
     Held {
         after: BTreeSet<SubmissionKey>,
     },
-    /// It was parked and was told to continue.
+    /// The submission was parked and was told to continue.
     GoingOn,
     AtWork,
-    /// It was asked to park at the end of its epoch within some time.
+    /// The submission was asked to park at the end of its epoch, by a given time.
     Parking {
         until: Time,
     },
-    /// It was asked to save and end.
+    /// The submission was asked to save and end.
     Asked,
 }
 
@@ -188,7 +188,7 @@ impl LocalSubmission {
         }
     }
 
-    /// Returns whether its processes were started for the given submission.
+    /// Returns whether the submission's processes were started for `origin`.
     pub(super) fn is_of(&self, origin: &SubmissionKey) -> bool {
         self.guarded.as_ref().is_some_and(|guarded| guarded.origin == *origin)
     }

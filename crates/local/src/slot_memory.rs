@@ -17,7 +17,7 @@ pub(super) struct SlotMemory {
 /// The limits of a submission, and the message that it uses more, if it does.
 #[derive(Debug)]
 struct MemoryShare {
-    /// The memory of its slot; `None` if no other run shares its GPU or if the memory is unknown.
+    /// The memory of the run's slot; `None` if no other run shares its GPU or if the memory is unknown.
     slot: Option<Bytes>,
     /// The job key `max_memory`.
     said: Option<Bytes>,

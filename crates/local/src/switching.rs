@@ -68,7 +68,7 @@ impl LocalWorld<'_> {
         Some(Seconds((length.0 - self.now().since(begun).0).max(0.0)))
     }
 
-    /// Lets a parked training continue as a submission once the submissions in its way have made room.
+    /// Lets a parked training continue as a submission once the submissions on its devices have made room.
     ///
     /// # Errors
     /// If the new owner of the processes cannot be recorded; they then stay parked.
@@ -216,7 +216,7 @@ impl LocalWorld<'_> {
         after.iter().any(|other| self.devices.lease(other).is_some())
     }
 
-    /// Returns whether other submissions wait for answers of ranks.
+    /// Returns whether any submission waits for answers of ranks.
     pub fn is_switching(&self) -> bool {
         let is_moving = |running: &LocalSubmission| match &running.step {
             SubmissionStep::Parking { .. } => true,

@@ -16,7 +16,7 @@ use crate::slot_memory::SlotMemory;
 use crate::slots::GpuSharing;
 use crate::wake::Waker;
 use hsched_engine::clock::Clock;
-use hsched_engine::live::{LiveError, PreparedRun, Reported, ScriptContext, reported, word_end};
+use hsched_engine::live::{LiveError, PreparedRun, ReportedData, ScriptContext, reported, word_end};
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -302,7 +302,7 @@ impl LocalWorld<'_> {
         // Submissions that are no longer in the state have ended.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
         // Reports are read after the ends, so that epochs reported before the ends count.
-        let Reported { epochs, mut odd, stalls, unfit, notes } =
+        let ReportedData { epochs, mut odd, stalls, unfit, notes } =
             reported(&self.site.site.state, state, &mut self.samples, at);
         self.slot_memory.keep(|of| self.running.contains_key(of));
         let root = &self.site.site.state;

@@ -22,16 +22,16 @@ struct JobGroup {
     partitions: Option<String>,
     /// The needs of a rank.
     needs: RankNeeds,
-    /// Nodes that they must avoid for now.
+    /// Nodes that the jobs must avoid for now.
     avoided: BTreeSet<NodeName>,
 }
 
 /// Why a job may not use a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeRefusal {
-    /// The node is outside its partition.
+    /// The node is in none of the job's partitions.
     Partition,
-    /// The node lacks CPUs or memory for one of its ranks, in words.
+    /// The node lacks CPUs or memory for one of the job's ranks, in words.
     Needs(String),
     /// The job must avoid the node for now.
     Avoided,

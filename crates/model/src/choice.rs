@@ -15,9 +15,9 @@ const AS_SOON: f64 = 600.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     pub id: RequestId,
-    /// The mean time to its end, in seconds.
+    /// The mean time to the request's end, in seconds.
     pub finish: f64,
-    /// Its cost in billing units; `None` if unknown.
+    /// The candidate's cost in billing units; `None` if unknown.
     pub cost: Option<f64>,
 }
 
@@ -42,11 +42,11 @@ pub struct Choice {
 /// Why a request was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChoiceReason {
-    /// It finishes first on average.
+    /// The request finishes first on average.
     First,
-    /// It is the cheapest of those that finish almost as early.
+    /// The request is the cheapest of those that finish almost as early.
     Cheapest,
-    /// It has the lowest sum of time and cost.
+    /// The request has the lowest sum of time and cost.
     Traded,
 }
 

@@ -43,9 +43,9 @@ pub struct Node {
 /// The property of nodes by which GPUs without a type are requested from Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
-    /// A feature that only nodes with such GPUs have.
+    /// A feature that only nodes with GPUs of this type have.
     Feature(String),
-    /// The node's name, because it has no such feature.
+    /// The node's name, because no feature identifies its GPUs.
     Name,
 }
 
@@ -71,7 +71,7 @@ pub struct Usage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub name: String,
-    /// Whether it is the default partition.
+    /// Whether this is the default partition.
     pub default: bool,
     /// Longest walltime of a job; `None` means unlimited.
     pub max_time: Option<Seconds>,

@@ -99,6 +99,7 @@ error_ids! {
     NoRequest = "no-request",
     NoChange = "no-change",
     ChangeToType = "change-to-type",
+    StopsOwnJob = "stops-own-job",
     AlreadyQueued = "already-queued",
     PartlySubmitted = "partly-submitted",
     ScriptRefused = "script-refused",

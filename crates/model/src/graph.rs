@@ -1,4 +1,4 @@
-//! Jobs as graphs of tasks, and servers, as plain numbers.
+//! Plain-number descriptions of jobs (as task graphs) and servers.
 
 /// The resources of a server: GPUs, CPUs, memory, bandwidth.
 pub const RESOURCES: usize = 4;
@@ -17,7 +17,7 @@ pub struct GraphJob {
     pub name: String,
     /// L, from 0 to 10.
     pub urgency: f64,
-    /// The loss after each epoch reported.
+    /// The loss after each reported epoch.
     pub losses: Vec<f64>,
     /// Seconds from the trace's start.
     pub deadline: Option<f64>,
@@ -32,7 +32,7 @@ pub struct GraphJob {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphTask {
     pub id: String,
-    /// S, its part of the model's parameters.
+    /// S, the task's part of the model's parameters.
     pub size: f64,
     /// r, its remaining seconds.
     pub left: f64,
@@ -42,12 +42,12 @@ pub struct GraphTask {
     pub children: Vec<usize>,
     /// Demand in the units of servers.
     pub demand: [f64; RESOURCES],
-    /// Its server and GPU.
+    /// The task's server and GPU.
     pub on: Option<(usize, usize)>,
 }
 
 impl GraphTask {
-    /// Returns whether it has no remaining work.
+    /// Returns whether the task has no remaining work.
     pub fn is_done(&self) -> bool {
         self.left <= 0.0
     }

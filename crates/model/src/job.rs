@@ -19,7 +19,7 @@ pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
     pub model: String,
-    /// Whether its file states no samples, batch and model: it is a command that runs once, on one GPU.
+    /// Whether the job's file states no samples, batch and model: it is a command that runs once, on one GPU.
     pub is_plain: bool,
     /// Samples of one epoch, at least 1.
     pub samples_per_epoch: u64,
@@ -49,10 +49,10 @@ pub struct Job {
     pub gpus: Option<u32>,
     /// The GPUs of each replica; `None` if a replica is one GPU.
     pub replica: Option<Replica>,
-    /// Used if it has a `replica`, in place of `min_gpus` and `max_gpus`.
+    /// Used if the job has a `replica`, in place of `min_gpus` and `max_gpus`.
     pub min_replicas: u32,
     pub max_replicas: Option<u32>,
-    /// How its batch is divided.
+    /// How the job's batch is divided.
     pub shares: Sharing,
     /// Arrival in a trace, from the trace's start.
     pub arrival: Seconds,
@@ -65,7 +65,7 @@ pub struct Job {
     pub losses: Vec<f64>,
     /// Steps of one global batch that are done at the start of a trace, with fractions.
     pub steps_done: f64,
-    /// GPUs that it holds at the start of a trace.
+    /// GPUs that the job holds at the start of a trace.
     pub held: BTreeMap<(NodeName, GpuType), u32>,
     /// Types the job may use; `None` allows every type with a known speed.
     pub gpu_types: Option<BTreeSet<GpuType>>,
@@ -75,7 +75,7 @@ pub struct Job {
     pub accumulate: bool,
     pub precision: Option<Precision>,
     pub deadline: Option<Deadline>,
-    /// Urgency of its end for the user, from 0 to 10.
+    /// Urgency of the job's end for the user, from 0 to 10.
     pub urgency: f64,
     pub target: Option<Target>,
     /// The rules for ending before its last epoch.
@@ -88,19 +88,20 @@ pub struct Job {
     pub retries: u32,
     /// Maximum number of concurrent runs of its sweep.
     pub at_most: Option<u32>,
-    /// Whether the runs of its sweep with the best predicted metrics start first.
+    /// Whether the runs of the job's sweep with the best predicted metrics start first.
     pub promising_first: bool,
     /// Keywords of the user, by which the job can be selected.
     pub tags: Vec<String>,
-    /// The reaction if it is stuck.
+    /// The reaction if the job is stuck.
     pub stuck: StuckRule,
-    /// Whether it avoids slow nodes.
+    /// Whether the job avoids slow nodes.
     pub avoid_slow: bool,
-    /// Whether its nodes are checked before the first step.
+    /// Whether the job's nodes are checked before the first step.
     pub preflight: bool,
-    /// Nodes that it must avoid for now, because they are slow or their check failed; not part of the file.
+    /// Nodes that the job must avoid for now, because they are slow or their check failed; not part of the
+    /// file.
     pub avoided: BTreeSet<NodeName>,
-    /// Its combination of a sweep's values; `None` if it does not belong to a sweep.
+    /// The job's combination of a sweep's values; `None` if it does not belong to a sweep.
     pub variant: Option<Variant>,
     pub launch: Launch,
 }
@@ -177,7 +178,8 @@ impl Job {
         }
     }
 
-    /// Returns whether it is a command from which no report is expected: its only epoch is done when it returns 0.
+    /// Returns whether the job is a command from which no reports are expected: its only epoch is done when
+    /// it returns 0.
     pub fn is_command(&self) -> bool {
         self.is_plain && self.epochs == 1
     }
@@ -194,8 +196,8 @@ impl Job {
         self.name.as_str().rsplit_once(COPY_MARK).map(|(name, _)| name)
     }
 
-    /// Returns its copies, each a job of one GPU with the common checkpoint; `None` if it has none or its
-    /// name is too long.
+    /// Returns the job's copies, each a job of one GPU with the common checkpoint; `None` if it has none or
+    /// its name is too long.
     pub fn forked(&self) -> Option<Vec<Self>> {
         let copies = self.launch.copies.filter(|copies| copies.number.is_none())?;
         let copy = |number: u32| {
@@ -209,7 +211,7 @@ impl Job {
         (1..=copies.max).map(copy).collect()
     }
 
-    /// Gives it a fixed number of GPUs.
+    /// Gives the job a fixed number of GPUs.
     pub fn on_exactly(mut self, gpus: u32) -> Self {
         (self.gpus, self.min_gpus, self.max_gpus) = (Some(gpus), gpus, Some(gpus));
         self
@@ -231,7 +233,7 @@ pub struct Launch {
     /// Directory in which the job runs; `None` means the submission directory.
     pub workdir: Option<String>,
     pub account: Option<String>,
-    /// Additional accounts for its submission.
+    /// Additional accounts for the job's submission.
     pub other_accounts: Vec<String>,
     pub partition: Option<String>,
     pub qos: Option<String>,
@@ -242,7 +244,7 @@ pub struct Launch {
     /// Further options for `sbatch`, one word each.
     pub sbatch: Vec<String>,
     pub checkpoint: Checkpoint,
-    /// How it is trained as separate copies; `None` for a single training.
+    /// How the job is trained as separate copies; `None` for a single training.
     pub copies: Option<Copies>,
 }
 
@@ -286,7 +288,7 @@ impl Checkpoint {
 pub struct Copies {
     /// Maximum number of concurrent copies, at least 1.
     pub max: u32,
-    /// Time for which they train separately.
+    /// Time for which the copies train separately.
     pub round: Seconds,
     pub optimizer: CopyOptimizer,
     /// The number of this copy, from 1; `None` for the whole training.
@@ -296,18 +298,18 @@ pub struct Copies {
 /// Treatment of the optimizer's moments in a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyOptimizer {
-    /// They are averaged like the weights.
+    /// The moments are averaged like the weights.
     #[default]
     Keep,
-    /// They are reset.
+    /// The moments are reset.
     Reset,
 }
 
 impl CopyOptimizer {
-    /// Both with their names in job files.
+    /// Both treatments with their names in job files.
     pub const NAMES: [(&'static str, Self); 2] = [("keep", Self::Keep), ("reset", Self::Reset)];
 
-    /// Returns its name in job files.
+    /// Returns the treatment's name in job files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Keep => "keep",
@@ -348,7 +350,7 @@ impl fmt::Display for Precision {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Deadline {
     At(Time),
-    /// Relative to its addition, or in a trace to the trace's start.
+    /// Relative to the job's addition, or in a trace to the trace's start.
     Within(Seconds),
 }
 

@@ -21,7 +21,8 @@ pub struct JobDefaults {
     /// At least 1.
     pub cpus_per_gpu: u32,
     pub memory_per_gpu: Option<Bytes>,
-    /// The requested walltime as a multiple of the predicted time, at least 1; larger for an estimate.
+    /// The requested walltime as a multiple of the predicted time, at least 1; estimated speeds increase it
+    /// further.
     pub time_margin: f64,
     /// Time between the stop signal and the end.
     pub grace: Seconds,

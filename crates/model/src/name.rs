@@ -38,7 +38,7 @@ impl JobName {
     /// Returns the name.
     ///
     /// # Errors
-    /// If the text is empty, too long, or contains a disallowed character.
+    /// If the text is empty or too long, contains a disallowed character, or begins with one of `-_.`.
     pub fn new(name: &str) -> Result<Self, NameError> {
         checked("job", name).map(Self)
     }
@@ -53,7 +53,7 @@ impl NodeName {
     /// Returns the name.
     ///
     /// # Errors
-    /// If the text is empty, too long, or contains a disallowed character.
+    /// If the text is empty or too long, contains a disallowed character, or begins with one of `-_.`.
     pub fn new(name: &str) -> Result<Self, NameError> {
         checked("node", name).map(Self)
     }

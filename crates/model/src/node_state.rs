@@ -55,7 +55,7 @@ impl NodeState {
         &self.text
     }
 
-    /// Returns whether the node accepts new work.
+    /// Returns the node's availability for new work.
     pub fn availability(&self) -> Availability {
         self.availability
     }

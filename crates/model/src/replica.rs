@@ -17,7 +17,7 @@ pub struct Replica {
     pub same_node: bool,
     /// For jobs with speeds of single GPUs: a replica's fraction of the ideal speed-up.
     pub efficiency: Option<ByType<f64>>,
-    /// The memory that its GPUs must provide together, if the job states it.
+    /// The memory that the replica's GPUs must provide together, if the job states it.
     pub memory: Option<Bytes>,
 }
 
@@ -65,12 +65,12 @@ impl Replica {
 }
 
 impl Job {
-    /// Returns whether its replicas may have several GPUs.
+    /// Returns whether the job's replicas may have several GPUs.
     pub fn has_replicas(&self) -> bool {
         self.replica.as_ref().is_some_and(|replica| replica.gpus.values().iter().any(|&gpus| gpus > 1))
     }
 
-    /// Returns the minimum number of its workers: replicas, or single GPUs.
+    /// Returns the minimum number of the job's workers: replicas, or single GPUs.
     pub fn least_workers(&self) -> u32 {
         if self.replica.is_some() { self.min_replicas } else { self.min_gpus }
     }
@@ -94,7 +94,7 @@ impl Job {
     }
 
     /// Returns the job with the speeds of its replicas if its file has those of single GPUs: g GPUs with
-    /// efficiency e are g · e times as fast, including the constant part of a step.
+    /// efficiency e process samples g · e times as fast; the constant part of a step stays the same.
     pub fn with_speeds_of_replicas(&self) -> Cow<'_, Self> {
         let Some(replica) = &self.replica else { return Cow::Borrowed(self) };
         let Some(efficiency) = &replica.efficiency else { return Cow::Borrowed(self) };
@@ -117,7 +117,7 @@ impl Sharing {
     /// Both values, with their names in files.
     pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
 
-    /// Returns its name in files.
+    /// Returns the value's name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Balanced => "balanced",

@@ -17,13 +17,13 @@ pub struct Request {
     /// Unique among the job's requests.
     pub id: RequestId,
     pub asks: Asks,
-    /// One or several partitions, separated by commas, in any of which it may start; `None` means the
+    /// One or several partitions, separated by commas; the job may start in any of them. `None` means the
     /// cluster's default.
     pub partition: Option<String>,
     pub account: Option<String>,
     /// The requested walltime.
     pub limit: Seconds,
-    /// Its expected run time after the start; at most its limit.
+    /// The request's expected run time after the start; at most its limit.
     pub run: Seconds,
     pub further: FurtherOptions,
 }
@@ -33,11 +33,11 @@ pub struct Request {
 pub struct FurtherOptions {
     /// `None`: the default QOS.
     pub qos: Option<String>,
-    /// The reservation for its submission.
+    /// The reservation in which the submission runs.
     pub reservation: Option<String>,
-    /// Its earliest possible start.
+    /// The submission's earliest possible start.
     pub begin: Option<Time>,
-    /// Its nice value, which reduces its priority.
+    /// The submission's nice value, which reduces its priority.
     pub nice: i64,
 }
 
@@ -62,13 +62,13 @@ pub struct RequestOption {
     /// Total duration, with a restart at the beginning of each further piece.
     pub run: Seconds,
     pub queue_choice: QueueChoice,
-    /// Its limit, and the number of submissions that the training takes: more than 1 if the partition's
-    /// longest limit is too short.
+    /// The request's limit, and the number of submissions that the training takes: more than 1 if the
+    /// partition's longest limit is too short.
     pub walltime: Walltime,
     pub cost: Option<Cost>,
-    /// Whether it may be preempted.
+    /// Whether the job may be preempted.
     pub preemptible: bool,
-    /// Ids of the user's running jobs that Slurm may preempt for it.
+    /// Ids of the user's running jobs that Slurm may preempt for the request.
     pub preempts: Vec<String>,
     /// Relevant options of the job that estimates ignore.
     pub not_counted: Vec<String>,
@@ -101,7 +101,7 @@ impl Unit {
 }
 
 impl RequestOption {
-    /// Returns its number among those of the job.
+    /// Returns the request's number among those of the job.
     pub fn id(&self) -> RequestId {
         self.request.id
     }
@@ -109,6 +109,13 @@ impl RequestOption {
     /// Returns the number of GPUs per node.
     pub fn per_node(&self) -> u32 {
         self.gpus / self.request.asks.nodes.max(1)
+    }
+
+    /// Removes the requests for which Slurm may preempt running jobs of the user, unless there are no others.
+    pub fn spare_own(list: &mut Vec<Self>) {
+        if list.iter().any(|option| option.preempts.is_empty()) {
+            list.retain(|option| option.preempts.is_empty());
+        }
     }
 
     /// Returns the total time without training if the first piece waits this long: each further piece waits
@@ -142,7 +149,7 @@ pub struct Asks {
     /// Memory per node in MiB; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
-    /// Whether it requests exclusive nodes.
+    /// Whether the job requests exclusive nodes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub exclusive: bool,
     /// The constraint as given to Slurm: `a100`, `a100|v100`, `ib&a100`.

@@ -47,7 +47,7 @@ pub struct Stop {
     pub brackets: u32,
     /// Required certainty of a prediction, in (0.5, 1).
     pub confidence: f64,
-    /// Whether it may stop because the target is out of reach.
+    /// Whether the job may stop because the target is out of reach.
     pub give_up: bool,
 }
 

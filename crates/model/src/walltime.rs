@@ -55,7 +55,7 @@ impl Walltime {
     pub const LOSES: &str =
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
-    /// Returns the walltime in quarters of an hour, or the longest that the limits allow.
+    /// Returns the walltime, rounded up to a quarter of an hour, or the longest that the limits allow.
     fn of(needs: &WalltimeNeeds) -> Self {
         let WalltimeNeeds { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
@@ -81,9 +81,9 @@ impl Walltime {
         resumes || self.pieces == 1
     }
 
-    /// Returns a message if a limit ends the training before it is done: it cuts one that `resumes` into
-    /// pieces (`at least 67 pieces of 3 min`), or ends it. If the limit is not much longer than the grace,
-    /// the message gives the remaining time.
+    /// Returns a message if a limit ends the training before it is done: a training that `resumes` is cut
+    /// into runs (`at least 67 runs of 3 min`), and any other training is lost. If saving takes half of the
+    /// limit, the message says so.
     pub fn cut(self, resumes: bool) -> Option<String> {
         if !self.suits(resumes) {
             return Some(format!("longer than its time limit of {}; {}", self.length(), Self::LOSES));
@@ -121,14 +121,14 @@ pub struct QueueChoice {
     /// `None` means the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    /// The longest limit that it may have; `None` if there is none.
+    /// The longest limit that the request may have; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<Seconds>,
     /// The source of the speed on its GPUs.
     #[serde(default)]
     pub basis: SpeedBasis,
-    /// The shortest limit that it may have, if partitions allow it: twice the limit that cut the job before
-    /// it finished an epoch.
+    /// The shortest limit that the request may have, if partitions allow it: twice the limit that cut the job
+    /// before it finished an epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Seconds>,
     /// The partition's billing per hour; `None` if it is zero or unknown.
@@ -142,7 +142,7 @@ pub struct QueueChoice {
 pub enum SpeedBasis {
     /// Derived from other models or GPU types.
     Estimated,
-    /// The user stated it.
+    /// The user stated the speed.
     #[default]
     Stated,
     /// The job's model ran on these GPUs.
@@ -176,8 +176,8 @@ impl QueueChoice {
     }
 }
 
-/// Returns the number of pieces of at most this many seconds in a run, each of which begins with a restart; 1
-/// if it fits.
+/// Returns the number of pieces of at most `piece` seconds into which a run is divided, each with a restart
+/// at its beginning; 1 if the run fits into one piece.
 fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
     if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE.min(piece))).ceil() }
 }

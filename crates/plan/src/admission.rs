@@ -29,8 +29,8 @@ pub(super) struct Admission {
 const PATIENCE: u32 = 64;
 
 impl Admission {
-    /// Admits as many jobs as fit with their minimum of GPUs, in ascending order of their run time on the
-    /// whole cluster.
+    /// Admits all jobs if they fit with their minimum of GPUs; otherwise as many as fit, in the order of
+    /// [`most_urgent_first`].
     fn new(problem: &Problem) -> Self {
         let mut left_out = Vec::new();
         let mut candidates = Vec::new();
@@ -52,7 +52,8 @@ impl Admission {
             let mut needed = 0;
             for job in candidates {
                 let least = problem.jobs[job].min_gpus;
-                // After every GPU is assigned, thousands of waiting jobs need no individual check.
+                // A job that needs more GPUs than are left needs no check. There may be thousands of such
+                // jobs.
                 if needed + least > offered {
                     waiting.push(job);
                     continue;
@@ -77,7 +78,7 @@ impl Admission {
     }
 
     /// Returns the nearest smaller problem if this one has no legal solution: first with fewer workers, then
-    /// without the longest job.
+    /// without the least urgent job.
     fn relaxed(mut self, problem: &Problem) -> Self {
         let least = self.jobs.iter().map(|&job| problem.jobs[job].least_gpus()).sum();
         if self.workers > least {
@@ -91,7 +92,7 @@ impl Admission {
         self.without_the_longest(problem)
     }
 
-    /// Returns the problem without the longest job.
+    /// Returns the problem without the least urgent job.
     fn without_the_longest(mut self, problem: &Problem) -> Self {
         if let Some(&job) = most_urgent_first(problem, &self.jobs).last() {
             self.jobs.retain(|&other| other != job);
@@ -103,7 +104,8 @@ impl Admission {
         self
     }
 
-    /// Returns all verdicts in job order; `placed` has those of the admitted jobs in the order of `jobs`.
+    /// Returns all verdicts in job order; `placed` has the verdicts on the admitted jobs, in the order of
+    /// `jobs`.
     fn verdicts(self, placed: Vec<Verdict>) -> Vec<Verdict> {
         let mut all: Vec<(usize, Verdict)> = self.jobs.into_iter().zip(placed).chain(self.left_out).collect();
         all.sort_by_key(|&(job, _)| job);
@@ -125,8 +127,8 @@ pub(super) fn place<E>(
     relaxing(problem, stop, Admission::relaxed, attempt)
 }
 
-/// Returns the verdicts like [`place`] for an attempt that chooses the number of workers itself; if it fails,
-/// there are too many jobs.
+/// Like [`place`], for an `attempt` that chooses the number of workers itself: if it fails, only the number
+/// of jobs is reduced.
 pub(super) fn place_jobs<E>(
     problem: &Problem,
     stop: &dyn Fn() -> bool,
@@ -188,7 +190,8 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32], nodes: &NodeShapes)
         return Some(Verdict::Reject { reason: "the cluster has no GPUs".into() });
     }
     if usable.is_empty() {
-        // If no GPUs are offered, there are no reasons by type: the GPUs of the whole cluster count.
+        // If no GPUs are offered, there are no reasons by type. The message then lists the types of the whole
+        // cluster.
         let reasons = job.unusable.iter().map(|(ty, reason)| format!("{}: {reason}", name(*ty)));
         let reason = if job.unusable.is_empty() {
             let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
@@ -315,7 +318,7 @@ fn fewest_late_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
     due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect()
 }
 
-/// Returns the jobs by their run time alone on the whole cluster.
+/// Returns the jobs in ascending order of their run time alone on the whole cluster.
 pub(super) fn shortest_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
     by_time(problem, jobs, |_| 1.0)
 }

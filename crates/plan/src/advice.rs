@@ -1,4 +1,4 @@
-//! Advice on a plan that uses every GPU: jobs that would end sooner with fewer GPUs.
+//! Advice on a plan: jobs that would end sooner on fewer of their GPUs.
 
 use crate::{CheckedPlan, Placement, Problem, Sharing, Slot, Verdict, cost};
 
@@ -7,13 +7,13 @@ use crate::{CheckedPlan, Placement, Problem, Sharing, Slot, Verdict, cost};
 pub struct FewerGpus {
     /// Index of the job.
     pub job: usize,
-    /// The GPUs on which it would end sooner.
+    /// The GPUs on which the job would end sooner.
     pub slots: Vec<Slot>,
-    /// Epoch time on them, in seconds.
+    /// Epoch time on these GPUs, in seconds.
     pub epoch: f64,
 }
 
-/// Minimum gain to report, as a fraction of an epoch.
+/// Minimum gain to report, as a fraction of the epoch time.
 const WORTH_SAYING: f64 = 0.05;
 
 /// Returns, for each placed job, the single node or GPU type among its GPUs that would be faster than all of

@@ -9,7 +9,7 @@ use crate::{JobModel, Problem, Sharing, Slot, cost};
 pub struct Alternative {
     /// GPUs by type.
     pub counts: Vec<u32>,
-    /// The node that holds them, if the alternative is a node.
+    /// The node that holds the GPUs, if the alternative is a node.
     pub node: Option<usize>,
     /// Completion time in seconds.
     pub jct: f64,

@@ -7,7 +7,7 @@ use crate::parts::{Part, Parts};
 use crate::replica::NodeShapes;
 use crate::throughput::ThroughputMatrix;
 use crate::{
-    Changed, Host, JobModel, Objective, Problem, ProblemError, ReplicaModel, Room, Slot, TypeLimit,
+    Host, JobModel, Objective, Problem, ProblemChanges, ProblemError, ReplicaModel, Room, Slot, TypeLimit,
     WorkerNode,
 };
 use hsched_model::{
@@ -21,7 +21,7 @@ pub struct ClusterView<'a> {
     pub access: &'a Access,
     /// GPUs held by running jobs. A node that is down is kept if one of our jobs runs there or waits for it.
     pub held: &'a Holdings,
-    /// Rates between nodes and inside them, if the cluster does not give them.
+    /// Link rates between nodes and inside them, used if the cluster does not give its rates.
     pub rates: (BitRate, BitRate),
 }
 
@@ -67,8 +67,8 @@ impl Problem {
 
     /// Returns the problem of placing jobs without GPUs on exactly these GPUs of a cluster's nodes.
     ///
-    /// `access` is that of these jobs. `network` and `intra_node` are used if the cluster does not give its
-    /// rates.
+    /// `access` states where these jobs may run. `network` and `intra_node` are used if the cluster does not
+    /// give its rates.
     ///
     /// # Errors
     /// If there are no jobs.
@@ -92,7 +92,7 @@ impl Problem {
         Self::with_workers(cluster, access, workers, jobs, speeds, network)
     }
 
-    /// Returns the problem of `jobs` on nodes of `cluster`, with known GPUs of each type.
+    /// Returns the problem of `jobs` on the nodes of `cluster` that `workers` returns.
     fn with_workers(
         cluster: &Cluster,
         access: &Access,
@@ -106,7 +106,7 @@ impl Problem {
         }
         let parts = Parts::new(cluster, access, speeds.columns());
         let nodes = workers(&parts);
-        // GPUs held by others may be waited for.
+        // A job may wait for GPUs that other users hold.
         let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
         let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
         let shapes = node_shapes(&parts, cluster);
@@ -130,7 +130,7 @@ impl Problem {
             limits: Vec::new(),
             forecasts: Vec::new(),
             start_estimates: None,
-            changed: Changed::All,
+            changed: ProblemChanges::All,
         })
     }
 

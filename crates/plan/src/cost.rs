@@ -21,7 +21,7 @@ impl EpochTime {
     }
 }
 
-/// A share slightly below the quantum is a rounding error, not a violation.
+/// Relative rounding error up to which a share below the quantum is legal.
 pub const SHARE_TOLERANCE: f64 = 1e-9;
 
 /// Returns the time of an epoch of `job` on `slots`, or `None` if that is illegal.
@@ -40,8 +40,8 @@ pub(super) fn epoch_time(
     Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, job, slots)) })
 }
 
-/// Returns the time of an epoch on `slots` if each rank keeps its batch, given by GPU type and samples; the
-/// slowest rank determines it. `None` if a speed is unknown.
+/// Returns the time of an epoch on `slots` if each rank keeps its batch, which `ranks` gives as GPU type and
+/// samples. The slowest rank determines the time. `None` if a speed is unknown.
 pub fn epoch_as_shared(
     problem: &Problem,
     job: &JobModel,

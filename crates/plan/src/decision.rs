@@ -24,8 +24,8 @@ pub trait Policy {
         None
     }
 
-    /// Returns the parameters that influence its decisions, in words; policies with equal names and texts
-    /// decide alike.
+    /// Returns the parameters that influence the policy's decisions, in words. Policies with equal names and
+    /// parameters make equal decisions.
     fn parameters(&self) -> String {
         self.inner().map(Policy::parameters).unwrap_or_default()
     }
@@ -35,17 +35,19 @@ pub trait Policy {
         self.inner().and_then(Policy::round)
     }
 
-    /// Returns whether its jobs may wait in the cluster's queue for GPUs that are in use.
+    /// Returns whether the policy's jobs may wait in the cluster's queue for GPUs that are in use.
     fn queues(&self) -> bool {
         self.inner().is_some_and(Policy::queues)
     }
 
-    /// Returns whether it also counts a restart cost for first starts, so that a replay must include it.
+    /// Returns whether the policy also counts a restart cost for first starts. A replay must then include
+    /// this cost.
     fn starts_cost(&self) -> bool {
         self.inner().is_some_and(Policy::starts_cost)
     }
 
-    /// Returns whether its searches continue without limit, so that a caller should end them.
+    /// Returns whether the policy's searches have no end of their own, so that the caller should set a time
+    /// limit.
     fn needs_budget(&self) -> bool {
         self.inner().is_some_and(Policy::needs_budget)
     }
@@ -55,16 +57,16 @@ pub trait Policy {
     /// Equal problems and equal memories give equal plans, unless a search was stopped.
     ///
     /// # Errors
-    /// If the policy does not support this problem, with advice.
+    /// If the policy does not support this problem. The error gives advice.
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError>;
 
-    /// Returns the data that it needs for its next decision in case this process ends; `None` for most
-    /// policies.
+    /// Returns the data that the policy needs for its next decision if this process ends in between; `None`
+    /// for most policies.
     fn memory(&self) -> Option<Memory> {
         self.inner().and_then(Policy::memory)
     }
 
-    /// Restores its memory; it may ignore a memory of another version.
+    /// Restores the policy's memory. The policy may ignore a memory of another version.
     fn remember(&mut self, memory: &Memory) {
         if let Some(policy) = self.inner_mut() {
             policy.remember(memory);
@@ -74,15 +76,15 @@ pub trait Policy {
 
 /// Assigns GPUs to jobs at one point in time and ignores running jobs.
 pub trait Placer {
-    /// Returns the name by which users select it.
+    /// Returns the name by which users select the placer.
     fn name(&self) -> &'static str;
 
-    /// Returns the parameters that influence its placements, in words.
+    /// Returns the parameters that influence the placements, in words.
     fn parameters(&self) -> String {
         String::new()
     }
 
-    /// Returns whether its search continues without limit, so that a caller should end it.
+    /// Returns whether the search has no end of its own, so that the caller should set a time limit.
     fn needs_budget(&self) -> bool {
         false
     }
@@ -90,18 +92,18 @@ pub trait Placer {
     /// Returns a verdict for every job of the problem, none of which holds GPUs.
     ///
     /// The search calls `stop` to learn whether to end with the best plan so far. Equal problems give equal
-    /// assignments unless it was stopped.
+    /// assignments unless the search was stopped.
     ///
     /// # Errors
-    /// If the placer does not support this problem, with advice.
+    /// If the placer does not support this problem; the error gives advice.
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError>;
 
-    /// Returns data that shortens its next search, like [`Policy::memory`]; `None` for most placers.
+    /// Returns data that shortens the next search, like [`Policy::memory`]; `None` for most placers.
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// Restores its memory, like [`Policy::remember`].
+    /// Restores the placer's memory, like [`Policy::remember`].
     fn remember(&mut self, _: &Memory) {}
 }
 
@@ -118,9 +120,9 @@ pub struct Budget<'a> {
 /// without interpretation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The policy that wrote it.
+    /// The policy that wrote the memory.
     pub policy: String,
-    /// The version of its format.
+    /// The version of the format.
     pub version: u32,
     pub text: String,
 }
@@ -150,8 +152,8 @@ pub struct Plan {
     pub wake: Option<Time>,
     /// Questions about the queue: a job on some GPUs. The policy is called again with the answers.
     pub questions: Vec<(usize, Placement)>,
-    /// Jobs for which it needs the start estimates of all requests. The policy is called again with the
-    /// answers.
+    /// Jobs for which the policy needs the start estimates of all requests. The policy is called again with
+    /// the answers.
     pub inquiries: Vec<usize>,
     /// The request with which a job waits for the GPUs of its decision, if the policy chose one.
     pub requests: Vec<(usize, RequestId)>,
@@ -175,11 +177,11 @@ pub enum Decision {
         placements: Vec<Placement>,
         /// Whether these GPUs are in use, so that the job waits for them in the cluster's queue.
         queued: bool,
-        /// The reason, for messages, if it held other GPUs.
+        /// The reason, for messages, if the job held other GPUs.
         why: String,
     },
-    /// Its pending request is changed in place to these GPUs, or another request for them is queued beside it
-    /// and the first to start trains.
+    /// The job's pending request is changed in place to these GPUs, or a second request for these GPUs is
+    /// submitted and the request that starts first is used.
     Adjust { placement: Placement, in_place: bool, why: String },
     /// The job holds no GPUs for now, and releases those that it has.
     Defer { why: String },
@@ -256,7 +258,7 @@ impl PolicyError {
         limit: u64,
         instead: &'static str,
     ) -> Self {
-        // Longer numbers are abbreviated.
+        // Numbers of more than 12 digits are abbreviated.
         let count = if count.len() > 12 { format!("about 10^{}", count.len() - 1) } else { count.to_owned() };
         Self::TooLarge { policy, what, count, limit, instead }
     }

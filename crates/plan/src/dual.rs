@@ -26,7 +26,7 @@ pub(super) struct Dual<'a> {
     pub value: f64,
     /// Whether the weights are variables, so that the weighted sum of completion times bounds the makespan.
     makespan: bool,
-    /// Each job's latest choice, from which the next search starts, and its completion time.
+    /// Each job's latest choice, from which the next search starts, and the completion time with this choice.
     answers: Vec<Vec<u32>>,
     pub(super) times: Vec<f64>,
     cuts: Vec<Cut>,
@@ -64,7 +64,7 @@ struct PriceResponse {
 impl<'a> Dual<'a> {
     /// Returns the market of `jobs`; `None` if one of them has no legal bundle.
     ///
-    /// `kept` has the results of earlier searches for such jobs.
+    /// `kept` has the results of earlier searches for jobs with the same properties.
     pub(super) fn new(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Option<Self> {
         let mut dual = Self::unpriced(problem, jobs, kept);
         let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;
@@ -121,8 +121,8 @@ impl<'a> Dual<'a> {
         self.cut(tolerance, stop);
     }
 
-    /// Returns the bound that the best prices prove, with rounding errors relative to the objective, even if
-    /// the prices are far above it.
+    /// Returns the bound that the best prices prove. Its rounding error is small relative to the objective,
+    /// even if the value of all GPUs is far larger.
     pub(super) fn bound(&mut self) -> Option<Bound> {
         let worth: f64 =
             self.prices.iter().zip(&self.stock.offered).map(|(price, &count)| price * f64::from(count)).sum();
@@ -171,7 +171,7 @@ impl<'a> Dual<'a> {
             }
         }
         if self.makespan {
-            // Planes are valid for one set of weights.
+            // Cutting planes are valid only for the weights they were computed with.
             self.cuts.clear();
             if let Some(answer) = self.answer(&self.prices.clone(), ROUGH, &|| false) {
                 self.remember(&self.prices.clone(), &answer);
@@ -227,8 +227,7 @@ impl<'a> Dual<'a> {
         self.with_replicas(earlier.iter().map(|price| price / self.total_weight).collect())
     }
 
-    /// Returns prices of GPUs extended by those of the nodes' replica capacity, as far as these are known in
-    /// advance.
+    /// Returns prices of GPUs, followed by initial prices of the nodes' replica capacity.
     fn with_replicas(&self, mut prices: Vec<f64>) -> Vec<f64> {
         for &(ty, size) in &self.stock.sizes {
             prices.push(WHOLE * f64::from(size) * prices[ty]);
@@ -267,7 +266,8 @@ impl<'a> Dual<'a> {
                 if reach >= 1e6 || promise <= 0.0 && reach < 1e-6 {
                     return;
                 }
-                // Nothing more can be gained in this box: try a far larger one once, then end.
+                // This box has no better prices. If the highest point is not at a side of the box, no larger
+                // box has better prices either.
                 let inner = box_
                     .iter()
                     .zip(&prices)

@@ -1,4 +1,4 @@
-//! The cost of late jobs in a plan, for the objective of few late jobs.
+//! The cost of late jobs in a plan, for the objective `deadlines`.
 
 use crate::{CheckedPlan, Objective, Problem, Verdict, cost};
 use hsched_model::number::{to_f64, to_usize};
@@ -32,7 +32,7 @@ pub struct Deadlines {
 /// worth any delay, and the number of late jobs in a bound can be separated from the completion times.
 const MANY: f64 = 10.0;
 
-/// Tolerance so that rounding errors never prove one late job more.
+/// Tolerance that prevents rounding errors from proving one more late job.
 const SLACK: f64 = 1e-6;
 
 /// Relative tolerance so that rounding errors make no job late.
@@ -85,7 +85,7 @@ impl Dues {
         (self.late > 0.0).then_some(self.late)
     }
 
-    /// Returns the number of late jobs in a plan.
+    /// Returns the number of placed jobs of a plan that will be late.
     pub fn late_in(&self, problem: &Problem, plan: &CheckedPlan) -> usize {
         let is_late = |(job, verdict): (usize, &Verdict)| {
             let time = verdict.placement()?.jct(problem.jobs[job].epochs);
@@ -123,8 +123,8 @@ impl Deadlines {
     }
 }
 
-/// Returns an upper limit for all legal bundles of a job: all samples on one GPU of its slowest type, with an
-/// infinitely long ring.
+/// Returns an upper limit of a job's completion time on all legal bundles: all samples on one GPU of its
+/// slowest type, with the communication of an infinitely long ring.
 fn longest_time(problem: &Problem, job: usize) -> f64 {
     let model = &problem.jobs[job];
     let (batch, samples) = (to_f64(model.global_batch), to_f64(model.samples_per_epoch));

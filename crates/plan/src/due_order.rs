@@ -6,19 +6,19 @@ use std::collections::BinaryHeap;
 /// A job on a single machine, with times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DueJob {
-    /// Its run time.
+    /// The job's run time.
     pub time: f64,
-    /// Its deadline from now; infinite without one.
+    /// Time from now to the job's deadline; infinite without a deadline.
     pub within: f64,
 }
 
 /// Relative tolerance so that rounding errors make no job late.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns the indices of the jobs in that order; without deadlines, the shortest come first.
+/// Returns the indices of the jobs in the best order; without deadlines, the shortest come first.
 ///
-/// Moore and Hodgson's rule selects the jobs that are on time, and Smith's rule orders them: from the end,
-/// always the longest of those whose deadlines allow it.
+/// Moore and Hodgson's rule selects the jobs that are on time. Smith's rule orders them from the end: each
+/// place goes to the longest job whose deadline allows it.
 pub(super) fn order(pieces: &[DueJob]) -> Vec<usize> {
     let mut due: Vec<f64> = pieces.iter().map(|piece| piece.within).collect();
     for late in late(pieces) {

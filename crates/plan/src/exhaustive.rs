@@ -26,7 +26,7 @@ struct Exhaustive;
 /// Maximum number of assignments; more would take minutes.
 const LIMIT: u64 = 200_000_000;
 
-/// Number of assignments examined between two calls of `stop`.
+/// Number of assignments examined between two calls to `stop`.
 const PATIENCE: u64 = 4096;
 
 impl Placer for Exhaustive {

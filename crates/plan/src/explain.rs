@@ -1,6 +1,6 @@
 //! Explains a plan: the value of its GPUs, and the effect of other GPUs on each job.
 //!
-//! Everything is computed with the formulas of planning; this module decides nothing.
+//! This module uses the formulas of planning and makes no decisions.
 
 use std::collections::BTreeMap;
 
@@ -186,7 +186,8 @@ impl JobSurroundings<'_> {
         self.best(placement, kinds.into_values().map(without), true, &bundle)
     }
 
-    /// Returns the lowest completion time on one of several slot lists with the same bundle.
+    /// Returns the lowest completion time over several slot lists with the same bundle, or the obstacle if
+    /// none is legal.
     fn best(
         &self,
         placement: &Placement,

@@ -32,7 +32,7 @@ pub struct TypeMarket {
 pub struct JobExplanation {
     /// Index of the job.
     pub job: usize,
-    /// Its GPUs by type; all zero if it has none.
+    /// The job's GPUs by type; all zero if it has none.
     pub counts: Vec<u32>,
     /// Completion time in seconds, if the job is placed.
     pub jct: Option<f64>,
@@ -49,7 +49,7 @@ pub struct JobExplanation {
     pub one_node_now: Option<Alternative>,
     /// The active limits.
     pub limits: Vec<PlacementLimit>,
-    /// How its GPUs form replicas, by type; empty if each GPU is one.
+    /// How the job's GPUs form replicas, by type; empty if each GPU is a replica.
     pub replicas: Vec<ReplicaExplanation>,
 }
 
@@ -70,7 +70,7 @@ pub struct ReplicaExplanation {
 pub struct TypeExplanation {
     /// Effect of one more GPU (or replica), if the job is placed.
     pub more: Option<GpuCountEffect>,
-    /// Effect of one fewer GPU (or replica), if it has one.
+    /// Effect of one fewer GPU (or replica), if the job has one of this type.
     pub fewer: Option<GpuCountEffect>,
     /// The best result on this type alone with all offered GPUs.
     pub alone: Result<Alternative, Obstacle>,
@@ -81,8 +81,8 @@ pub struct TypeExplanation {
 /// Effect of another number of GPUs on a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GpuCountEffect {
-    /// Its completion time in seconds with the best choice of node, and whether the GPU is unused (or would
-    /// be).
+    /// The job's completion time in seconds with the best choice of node, and whether the GPU is unused (or
+    /// would be).
     Jct { jct: f64, free: bool },
     /// The number is impossible.
     Not(Obstacle),
@@ -124,24 +124,24 @@ pub enum Obstacle {
 /// An active limit of a placed job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementLimit {
-    /// It has the maximum number of GPUs.
+    /// The job has the maximum number of GPUs.
     Most(Obstacle),
-    /// It has the minimum number of GPUs.
+    /// The job has the minimum number of GPUs.
     Least { least: u32 },
     /// One more GPU of the type would help, but none is free.
     Taken { gpu_type: usize },
-    /// Its share of the batch does not fit into the GPU's memory and needs this many micro-batches.
+    /// A rank's share of the batch does not fit into the GPU's memory and needs this many micro-batches.
     Accumulation { gpu_type: usize, micro_batches: u64, batch: u64, memory: u64 },
     /// One more GPU of the type would be illegal.
     Illegal { gpu_type: usize, obstacle: Obstacle },
-    /// One more GPU of any usable type would not end it sooner.
+    /// One more GPU of any usable type would not end the job sooner.
     NoGain,
 }
 
 /// Relative gains below this are rounding errors.
 pub(super) const ROUNDING: f64 = 1e-9;
 
-/// Relative accuracy of prices, which a search finds.
+/// Relative accuracy of the prices that the search finds.
 const SAME: f64 = 1e-6;
 
 impl JobExplanation {
@@ -163,21 +163,21 @@ impl JobExplanation {
         counts.iter().enumerate().map(|(ty, &count)| self.price(types, ty, count)).sum()
     }
 
-    /// Returns how many seconds sooner it ends with one more GPU (or replica) of a type (negative: later),
-    /// and whether that GPU is unused; `None` if it is illegal.
+    /// Returns how many seconds sooner the job ends with one more GPU (or replica) of a type (negative:
+    /// later), and whether that GPU is unused; `None` if the additional GPU is illegal.
     pub fn gain(&self, gpu_type: usize) -> Option<(f64, bool)> {
         self.types[gpu_type].more.as_ref()?.difference(self.jct?)
     }
 
-    /// Returns how many seconds later it ends with one fewer GPU (or replica) of a type (negative: sooner);
-    /// `None` if it is illegal.
+    /// Returns how many seconds later the job ends with one fewer GPU (or replica) of a type (negative:
+    /// sooner); `None` if that is illegal.
     pub fn loss(&self, gpu_type: usize) -> Option<f64> {
         let (sooner, _) = self.types[gpu_type].fewer.as_ref()?.difference(self.jct?)?;
         Some(-sooner)
     }
 
-    /// Returns whether one more GPU of a type is worthwhile: it ends the job sooner, and by more than its
-    /// price unless it is unused. `None` if it is illegal or has no price.
+    /// Returns whether one more GPU of a type is worthwhile: the job ends sooner, and by more than the GPU's
+    /// price unless the GPU is unused. `None` if the additional GPU is illegal or has no price.
     pub fn is_more_worth_it(&self, types: &[TypeMarket], gpu_type: usize) -> Option<bool> {
         let (gain, free) = self.gain(gpu_type)?;
         let price = if free { 0.0 } else { self.price(types, gpu_type, self.size(gpu_type))? };
@@ -190,7 +190,8 @@ impl JobExplanation {
         Some(self.loss(gpu_type)? >= self.price(types, gpu_type, self.size(gpu_type))? * (1.0 - SAME))
     }
 
-    /// Returns the single type with which it would end soonest, and the result, with all offered GPUs.
+    /// Returns the type on which the job would end soonest if it could use all offered GPUs of only that
+    /// type, and the result.
     pub fn best_type(&self) -> Option<(usize, &Alternative)> {
         let types = self.types.iter().enumerate();
         let able = types.filter_map(|(ty, explanation)| Some((ty, explanation.alone.as_ref().ok()?)));

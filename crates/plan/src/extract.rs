@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Basis, Bound, Changed, Dues, Exclusion, JobModel, Placement, Problem, Progress, Rank, Slot, WorkerNode,
+    Basis, Bound, Dues, Exclusion, JobModel, Placement, Problem, ProblemChanges, Progress, Rank, Slot,
+    WorkerNode,
 };
 use hsched_model::GpuType;
 
@@ -15,8 +16,8 @@ pub struct Extract {
     pub jobs: Vec<usize>,
     /// Index of each node in the whole problem.
     nodes: Vec<usize>,
-    /// For each type, the types of the whole problem that it represents: types of one name that the same jobs
-    /// may use.
+    /// For each type, the types of the whole problem that it represents: types with the same name that the
+    /// same jobs may use.
     types: Vec<Vec<usize>>,
 }
 
@@ -62,7 +63,7 @@ impl Problem {
             limits: Vec::new(),
             forecasts: Vec::new(),
             start_estimates: None,
-            changed: Changed::All,
+            changed: ProblemChanges::All,
         };
         Extract { problem, jobs: jobs.to_vec(), nodes, types }
     }
@@ -100,7 +101,7 @@ impl Problem {
 }
 
 impl JobModel {
-    /// Returns whether its ranks need more than the nodes with a type have.
+    /// Returns whether the job's ranks need more than the nodes with a type have.
     fn is_too_large_for(&self, gpu_type: usize) -> bool {
         self.unusable
             .iter()
@@ -116,8 +117,7 @@ impl JobModel {
         };
         let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
         unlisted.dedup();
-        // The fields are listed individually because most jobs only wait, and replaced fields need not be
-        // cloned first.
+        // The fields are listed individually so that fields that are replaced are not cloned first.
         Self {
             name: self.name.clone(),
             samples_per_epoch: self.samples_per_epoch,
@@ -226,7 +226,8 @@ fn renumbered(
     })
 }
 
-/// Converts entries of types to entries of their classes; the first of several types in a class counts.
+/// Converts entries of types to entries of their classes; if a class has several types, only the entries of
+/// the first are kept.
 fn first<T: Clone>(entries: &[(usize, T)], class: impl Fn(usize) -> Option<usize>) -> Vec<(usize, T)> {
     let mut speakers: Vec<(usize, usize)> = Vec::new();
     let mut classes = Vec::new();

@@ -12,7 +12,7 @@ pub(super) struct EqualShare<'a> {
     nodes: NodeShapes,
     /// K, the number of offered GPUs.
     workers: f64,
-    /// S, the number of jobs that share them.
+    /// S, the number of jobs that share the GPUs.
     jobs: f64,
 }
 
@@ -38,8 +38,8 @@ pub(super) fn equal_share_times(problem: &Problem, jobs: &[usize]) -> Vec<f64> {
     jobs.iter().map(|&job| share.completion_time(job)).collect()
 }
 
-/// Returns the heterogeneity of the offered GPUs for these jobs (eq. 35): their mean speed over that of the
-/// slowest; 1 if all are equally fast, `None` if no GPU is usable.
+/// Returns the heterogeneity of the offered GPUs for these jobs (eq. 35): their mean speed divided by the
+/// speed of the slowest; 1 if all are equally fast, `None` if no GPU is usable.
 pub fn heterogeneity(problem: &Problem) -> Option<f64> {
     let jobs = problem.jobs.len();
     let share = EqualShare::new(problem, jobs);

@@ -3,9 +3,9 @@
 /// A flag of some policies.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
-    /// Its long name, without dashes.
+    /// The long name of the flag, without dashes.
     pub name: &'static str,
-    /// Placeholder of its value in help texts; empty for a switch.
+    /// Placeholder of the flag's value in help texts; empty for a switch.
     pub value_name: &'static str,
     pub kind: FlagKind,
     /// The default value.
@@ -17,7 +17,7 @@ pub struct Flag {
 /// The values that a flag accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum FlagKind {
-    /// No value: it is present or absent.
+    /// No value: the flag is present or absent.
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -26,14 +26,14 @@ pub enum FlagKind {
     /// A file whose content passes a check. The flag's value is the content, and the policy requires it.
     File {
         check: fn(&str) -> Result<(), String>,
-        /// Error text if it is missing, and advice.
+        /// Error text if the file is missing, and advice.
         missing: [&'static str; 2],
         /// The command that writes such files.
         hint: &'static str,
     },
 }
 
-/// A name identifies one flag, wherever it is listed.
+/// Flags with equal names are equal.
 impl PartialEq for Flag {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -41,7 +41,7 @@ impl PartialEq for Flag {
 }
 
 impl Flag {
-    /// Returns whether the policy cannot be created without it.
+    /// Returns whether the policy cannot be created without this flag.
     pub fn is_needed(&self) -> bool {
         matches!(self.kind, FlagKind::File { .. })
     }
@@ -50,7 +50,7 @@ impl Flag {
 /// Reads a number from 0 to 1.
 ///
 /// # Errors
-/// The problem of the text.
+/// If the text is not a number from 0 to 1.
 pub(super) fn fraction(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("must be between 0 and 1".into()) }

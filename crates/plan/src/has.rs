@@ -52,7 +52,7 @@ impl Placer for Has {
     }
 }
 
-/// The best category so far; packs only categories that can be better.
+/// A search that keeps the best category so far and packs only categories that may be better.
 pub(super) struct CategorySearch<'a> {
     market: CategoryMarket<'a>,
     best: Option<ClearedCategory>,
@@ -64,7 +64,7 @@ impl<'a> CategorySearch<'a> {
         Self { market: CategoryMarket::new(problem, jobs), best: None, looked_at: 0 }
     }
 
-    /// Returns the best plan found.
+    /// Improves the best plan found and returns it.
     pub(super) fn end(self, stop: &dyn Fn() -> bool) -> Option<ClearedCategory> {
         self.market.improved(self.best, stop)
     }

@@ -17,11 +17,11 @@ use hsched_model::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobModel {
     pub name: JobName,
-    /// |Π|.
+    /// |Π|, the number of samples per epoch.
     pub samples_per_epoch: u64,
     /// T, the number of epochs still to train.
     pub epochs: u64,
-    /// B.
+    /// B, the samples per global batch.
     pub global_batch: u64,
     pub batch_quantum: u64,
     /// D, in bytes.
@@ -51,13 +51,13 @@ pub struct JobModel {
     /// Data for policies that assign single tasks of a job.
     pub rounds: Arc<Rounds>,
     pub aims: Aims,
-    /// Whether it may use nodes with the type, by GPU type: they are in its partition.
+    /// By GPU type, whether the job may use the nodes with this type.
     pub may_use: Vec<bool>,
-    /// The needs of each of its ranks besides a GPU.
+    /// The needs of each rank besides a GPU.
     pub needs: RankNeeds,
     /// The GPUs of a replica; `None` if the job defines no replicas.
     pub replica: Option<ReplicaModel>,
-    /// How its batch is divided, for policies that leave that to the job.
+    /// How the batch is divided, for policies that leave this to the job.
     pub sharing: Sharing,
     pub progress: Progress,
 }
@@ -65,7 +65,7 @@ pub struct JobModel {
 /// The goals that the user sets for the progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aims {
-    /// From 0 to 10.
+    /// Urgency, from 0 to 10.
     pub urgency: f64,
     pub deadline: Option<Time>,
 }
@@ -75,10 +75,9 @@ pub struct Aims {
 pub struct Rounds {
     /// K, the number of tasks per round, at least 1: parts of the global batch.
     pub scale: u64,
-    /// Minimum number of epochs that it is expected to train, 0 if unknown.
+    /// Minimum number of epochs that the job is expected to train, 0 if unknown.
     pub predicted: u64,
-    /// The loss after each of its epochs, including future ones; a policy may only use those of finished
-    /// epochs.
+    /// The loss after each epoch, including future ones. A policy may only use the losses of finished epochs.
     pub losses: Vec<f64>,
     /// The user's name of the training: jobs with the same name are similar.
     pub model: String,
@@ -135,7 +134,8 @@ impl Default for Rounds {
 }
 
 impl JobModel {
-    /// Returns remarks on the offered types, one sentence each; `problem` is the job's own.
+    /// Returns remarks on the offered types and measured speeds, one sentence each; `problem` is the problem
+    /// with this job.
     pub fn notes(&self, problem: &Problem) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
         for (_, remark) in &self.remarks {
@@ -148,16 +148,16 @@ impl JobModel {
         notes
     }
 
-    /// Returns whether its speed on an offered type is an estimate without a measurement.
+    /// Returns whether the job's speed on an offered type is an estimate without a measurement.
     pub fn is_estimated(&self, gpu_type: usize) -> bool {
         self.basis(gpu_type) == SpeedBasis::Estimated
     }
 
-    /// Returns the source of its speed on an offered type.
+    /// Returns the source of the job's speed on an offered type.
     pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
         match self.sources.iter().find(|(source, _)| *source == gpu_type) {
             Some((_, SpeedOrigin::Estimated(_))) => SpeedBasis::Estimated,
-            // `cache set` counts no sample.
+            // Speeds that were set with `cache set` have no samples.
             Some((_, SpeedOrigin::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
             _ => SpeedBasis::Stated,
         }

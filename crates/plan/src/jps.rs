@@ -1,4 +1,5 @@
-//! The policy `jps` (Algorithm 3): examines a random sample of the late categories and keeps the best.
+//! The policy `jps` (Algorithm 3): examines a random sample of the last categories in the paper's order and
+//! keeps the best.
 
 use std::collections::BTreeSet;
 
@@ -51,10 +52,10 @@ const SAMPLES: Flag = Flag {
 /// The parameters of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct JpsParameters {
-    /// Start of its range as a fraction of all categories, in [0, 1]; `None` if it searches for the best
-    /// start itself.
+    /// Start of the sampled range as a fraction of all categories, in [0, 1]; `None` to search for the best
+    /// start.
     pub alpha: Option<f64>,
-    /// Weight of speed against fairness in its choice, in [0, 1].
+    /// Weight of speed relative to fairness, in [0, 1].
     pub beta: f64,
     /// Number of categories drawn, at least 1.
     pub samples: u32,
@@ -179,8 +180,8 @@ impl Jps {
 /// The start fractions that `auto` tries.
 const ALPHAS: [f64; 8] = [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
 
-/// Returns the start fraction with the lowest objective over a few categories, drawn in the same way for
-/// each.
+/// Returns the start fraction with the lowest objective over a few categories, which are drawn with the same
+/// seed for each fraction.
 fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, stop: &dyn Fn() -> bool) -> f64 {
     let each = samples.div_ceil(4);
     let mut best = (f64::INFINITY, JpsParameters::default().alpha.unwrap_or(0.0));
@@ -261,8 +262,8 @@ fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {
     jobs.iter().zip(category).all(allowed)
 }
 
-/// Moves workers from jobs above their limit to jobs below it, in job order. Under tight limits, a random
-/// category is almost never legal.
+/// Moves workers from jobs above their limits to other jobs, in job order, until all limits are met. Under
+/// tight limits, a random category is almost never legal.
 fn clamp_to_limits(problem: &Problem, jobs: &[usize], category: &mut [u32]) {
     let limits = |place: usize| {
         let model = &problem.jobs[jobs[place]];

@@ -19,7 +19,7 @@ impl Knowledge {
     /// All kinds, in the order of tables.
     pub const ALL: [Self; 5] = [Self::Lengths, Self::Speeds, Self::Arrivals, Self::Losses, Self::Deadlines];
 
-    /// Returns its name in one word.
+    /// Returns the name of this knowledge in one word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Lengths => "lengths",

@@ -1,8 +1,9 @@
-//! The planner: policies that decide which job gets which GPUs, checks of their plans, and bounds on how good a plan can be.
+//! The planner: policies that decide which job gets which GPUs, checks of their plans, and bounds that no
+//! plan can beat.
 //!
 //! A [`Policy`] takes one [`Problem`] and returns one [`Plan`], which [`verify()`] checks. A [`Placer`]
-//! assigns GPUs at one point in time; [`Replan`] turns it into a policy. Neither sees Slurm, a file, a clock
-//! or another policy; only the [`Registry`] knows their names.
+//! assigns GPUs at one point in time; [`Replan`] turns it into a policy. Neither has access to Slurm, files,
+//! the clock or other policies, except a policy that it wraps. Only the [`Registry`] knows their names.
 
 pub mod curve;
 pub mod plan_file;
@@ -95,14 +96,14 @@ pub use self::pareto::{ParetoPlan, pareto};
 pub use self::per_group::PerGroup;
 pub use self::placement::{Placement, PlanFigures, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
-    Changed, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
+    Host, JobStartEstimates, Objective, Problem, ProblemChanges, ProblemError, RequestStartEstimate, Room,
     TypeLimit, WaitForecast, WorkerNode,
 };
 pub use self::progress::{Eligibility, HeldPlacement, HoldStage, Progress};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::replica::{ReplicaModel, ReplicaPlacement};
-pub(crate) use self::requests::{Instead, Pending, RequestRemedy, is_legal, remedy};
+pub(crate) use self::requests::{Instead, PendingEstimates, RequestRemedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{SharedPolicy, SolePolicy};
 pub use self::taken::TakenResources;

@@ -29,7 +29,7 @@ pub(super) struct CategoryMarket<'a> {
     replicas: Option<ReplicaMarket>,
 }
 
-/// Maximum number of pairs excluded in the search for a legal solution of one category.
+/// Maximum number of (job, GPU type) pairs excluded while searching for a legal solution of one category.
 const PATIENCE: u32 = 32;
 
 /// A solved, packed and priced category.
@@ -174,8 +174,8 @@ impl<'a> CategoryMarket<'a> {
         self.packed(bundles).filter(|found| found.objective < below)
     }
 
-    /// Returns an equal or better plan if replicas have several GPUs; if no category had a solution, one with
-    /// few replicas.
+    /// Returns an equal or better plan if replicas have several GPUs; if no category had a solution, the
+    /// search starts from a plan with few replicas.
     pub(super) fn improved(
         &self,
         best: Option<ClearedCategory>,

@@ -29,7 +29,7 @@ pub struct UnclaimedResources {
 #[derive(Clone, Copy, Debug)]
 struct Most {
     ranks: u64,
-    /// The resource that limits it.
+    /// The resource that sets this maximum.
     scarce: &'static str,
 }
 
@@ -86,7 +86,7 @@ impl Problem {
         found.into_iter().map(|(reason, nodes)| format!("{}: {reason}", hostlist::compress(nodes))).collect()
     }
 
-    /// Returns the jobs that keep their GPUs while `jobs` are placed.
+    /// Returns the jobs that keep their GPUs while `jobs` are placed; all jobs if GPUs in use are offered.
     fn others(&self, jobs: &[usize], basis: Basis) -> Vec<usize> {
         let mut is_in = vec![false; self.jobs.len()];
         if basis == Basis::Free {
@@ -183,8 +183,8 @@ impl Problem {
         }
     }
 
-    /// Reduces the GPUs to the number that the limits leave beside those of other jobs. Nodes with many GPUs
-    /// of a type come first, because an account that may use eight V100 prefers them together.
+    /// Reduces the GPUs to the number that the limits leave beside those of other jobs. GPUs on nodes with
+    /// many GPUs of a type are kept first, because jobs run faster on few nodes.
     fn keep_to_limits(&self, others: &[usize], gpus: &mut [Vec<u32>]) {
         if self.limits.is_empty() {
             return;

@@ -8,11 +8,11 @@ use hsched_model::Seconds;
 /// The adjustable parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
-    /// For every policy that decides for a cluster with other users.
+    /// Settings of policies that decide for a cluster with other users.
     pub replanning: Replanning,
-    /// For the policies over time that move running jobs.
+    /// Whether policies over time may move running jobs to other nodes.
     pub repacking: Repacking,
-    /// For the policies over time.
+    /// How the decisions of policies over time take effect.
     pub carrying: ExecutionMode,
     /// Round length for round-based policies; `None` for their default.
     pub round: Option<Seconds>,
@@ -37,7 +37,7 @@ pub enum ExecutionMode {
 }
 
 impl Parameters {
-    /// Returns them with a value for the flag of that name.
+    /// Returns the parameters with a value for the flag of that name.
     pub fn with(mut self, flag: &'static str, value: impl Into<String>) -> Self {
         self.values.0.insert(flag, value.into());
         self

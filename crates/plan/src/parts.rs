@@ -27,7 +27,7 @@ pub(super) struct Part {
     pub column: usize,
     /// Index in [`Parts::pools`].
     pub pool: usize,
-    /// Cluster index of one of its nodes, which represents all of them.
+    /// Cluster index of one of the part's nodes, which represents all of them.
     pub node: usize,
 }
 

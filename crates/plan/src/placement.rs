@@ -6,7 +6,7 @@ use crate::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Sharing, SpeedBasis};
 
-/// The decision for one job. An expected "no" is a value with a reason.
+/// The decision for one job. An expected refusal is a value with a reason, not an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Place(Placement),
@@ -33,7 +33,7 @@ pub struct Placement {
     pub epoch: EpochTime,
 }
 
-/// Some GPUs of one type in one node.
+/// Some GPUs of one type on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub node: usize,
@@ -109,7 +109,7 @@ impl Placement {
         Some(Self { slots: in_rank_order, ranks, sharing, epoch })
     }
 
-    /// Returns the source of the least certain speed among its GPUs.
+    /// Returns the source of the least certain speed among the placement's GPUs.
     pub fn basis(&self, model: &JobModel) -> SpeedBasis {
         self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
     }

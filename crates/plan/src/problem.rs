@@ -13,8 +13,8 @@ use hsched_model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, RequestId, Re
 /// GPU types, nodes and jobs are identified by their index in the vectors here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Types of the cluster, by name. If only some jobs may use some nodes of a type, the type has an entry
-    /// for each such part of its nodes: to a policy these are different types.
+    /// Types of the cluster, sorted by name. If only some jobs may use some nodes of a type, the type has an
+    /// entry for each set of nodes that the same jobs may use: to a policy, these are different types.
     pub gpu_types: Vec<GpuType>,
     /// The unique display name of each entry of `gpu_types`: `v100`, or `v100@gpu` for a part.
     pub labels: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Problem {
     /// Start estimates of requests; `None` if they were not computed.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
     /// Changes since the policy's last decision.
-    pub changed: Changed,
+    pub changed: ProblemChanges,
 }
 
 /// Changes since the previous decision of the same policy.
@@ -48,7 +48,7 @@ pub struct Problem {
 /// depends only on them. A job's index then stays the same while the job exists, and is reused only after the
 /// policy was told that the job left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Changed {
+pub enum ProblemChanges {
     /// Anything may have changed, including nodes.
     #[default]
     All,
@@ -59,7 +59,7 @@ pub enum Changed {
         /// Indices of jobs that are gone; none of them is in `came`.
         left: Vec<usize>,
         /// Other jobs whose progress changed, including by the policy's own plan. A job that keeps running
-        /// does not count: its `Progress` describes that.
+        /// does not count, because its `Progress` covers later times.
         other: Vec<usize>,
     },
 }

@@ -7,9 +7,9 @@ use hsched_model::{Seconds, Time};
 /// The state of a job for policies, besides its model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Time at which the user added it.
+    /// Time at which the user added the job.
     pub arrival: Time,
-    /// Time at which it first had GPUs.
+    /// Time at which the job first had GPUs.
     pub started: Option<Time>,
     /// Number of whole epochs still to train.
     pub epochs_left: u64,
@@ -23,15 +23,15 @@ pub struct Progress {
     pub attained: f64,
     /// The time for which `work_left` and `attained` are valid.
     pub as_of: Time,
-    /// Number of times that it has received other GPUs, or GPUs again.
+    /// Number of times that the job was moved to other GPUs, or got GPUs again after having none.
     pub moves: u32,
-    /// Whether it may get GPUs now, if it holds none.
+    /// Whether the job may get GPUs now, if it holds none.
     pub waits: Eligibility,
-    /// Its submissions that have not ended; several of them are copies.
+    /// The job's submissions that have not ended; if there are several, they are copies.
     pub holds: Vec<HeldPlacement>,
-    /// Cost of stopping it and starting it on other GPUs.
+    /// Cost of stopping the job and starting it on other GPUs.
     pub restart_cost: Seconds,
-    /// Whether the user states how it saves its progress, so that a stop loses little.
+    /// Whether the user states how the job saves its progress, so that a stop loses little.
     pub saves: bool,
 }
 
@@ -45,7 +45,7 @@ pub enum Eligibility {
     Later,
     /// No node suits the job, or another job must complete first.
     Never,
-    /// There is no job with that index, because it has ended.
+    /// There is no job with this index, because the job has ended.
     Gone,
 }
 
@@ -66,23 +66,23 @@ pub struct HeldPlacement {
 pub enum HoldStage {
     /// About to be submitted, or submitted without a confirmed answer.
     Submitting,
-    /// In the cluster's queue; its GPUs are promised.
+    /// In the cluster's queue; its GPUs are promised to it.
     Queued,
-    /// It has its GPUs.
+    /// The submission has its GPUs.
     Running {
-        /// Epoch time with its present shares at the speeds known now, in seconds.
+        /// Epoch time with the present shares at the speeds known now, in seconds.
         epoch: f64,
         /// Progress in the current epoch, which a stop may lose, in seconds.
         under_way: f64,
-        /// Whether it may be stopped: it has finished an epoch here, so its speeds were measured.
+        /// Whether the job may be stopped: it has finished an epoch here, so its speeds were measured.
         movable: bool,
         /// The end of a restart that delays its training; a time in the past if none does.
         busy_until: Time,
     },
-    /// It is being ended.
+    /// The submission is being ended.
     Leaving {
-        /// Whether it had started: if so, its GPUs are in use until it has ended, otherwise they are promised
-        /// to it.
+        /// Whether the submission had started: if so, its GPUs are in use until it has ended; otherwise they
+        /// are promised to it.
         started: bool,
         /// Whether its GPUs are worth waiting for, because the job moves to other GPUs and releases them
         /// soon.
@@ -96,7 +96,7 @@ pub enum HoldStage {
 pub(super) struct EpochsLeft {
     epochs: f64,
     least: f64,
-    /// Start of its training in seconds, and its epoch time; 0 if it does not train.
+    /// Time in seconds from which the job trains, and its epoch time in seconds; 0 if it does not train.
     since: f64,
     epoch: f64,
 }
@@ -204,12 +204,12 @@ impl EpochsLeft {
 }
 
 impl HeldPlacement {
-    /// Returns whether it has its GPUs and is not being ended.
+    /// Returns whether the submission runs and is not being ended.
     pub fn is_running(&self) -> bool {
         matches!(self.stage, HoldStage::Running { .. })
     }
 
-    /// Returns whether its GPUs are promised to it but not in use yet.
+    /// Returns whether the submission's GPUs are promised but not in use yet.
     pub fn is_promised(&self) -> bool {
         matches!(
             self.stage,

@@ -21,25 +21,25 @@ use crate::{
 pub struct Entry {
     pub name: &'static str,
     pub make: Make,
-    /// The objectives that it supports; empty if it has its own.
+    /// The objectives that the policy supports; empty if it has its own.
     pub objectives: &'static [Objective],
-    /// Its own flags, in the order of help texts.
+    /// The policy's own flags, in the order of help texts.
     pub flags: &'static [&'static Flag],
-    /// The knowledge that it uses; empty if it uses only the requested GPU counts.
+    /// The knowledge that the policy uses; empty if it uses only the requested GPU counts.
     pub knows: &'static [Knowledge],
-    /// Whether it supports replicas of several GPUs; otherwise it refuses problems with such jobs.
+    /// Whether the policy supports replicas of several GPUs; otherwise it refuses problems with such jobs.
     pub knows_replicas: bool,
 }
 
 /// The kind of a policy, and its constructor.
 #[derive(Clone, Copy, Debug)]
 pub enum Make {
-    /// It places all jobs at one point in time.
+    /// The policy places all jobs at one point in time.
     Placer(fn(&Parameters) -> Result<Box<dyn Placer>, String>),
-    /// It decides over time.
+    /// The policy decides over time.
     Policy {
         make: fn(&Parameters) -> Result<Box<dyn Policy>, String>,
-        /// Whether it is suitable for a cluster with other users.
+        /// Whether the policy is suitable for a cluster with other users.
         watched: bool,
     },
 }
@@ -73,7 +73,8 @@ pub struct Registry {
 pub enum RegistryError {
     #[error("there is no such policy: {0}")]
     Unknown(String),
-    /// It decides over time where a placer is required, or it is only for devices without other users.
+    /// The policy decides over time although a placer is required, or is only for devices without other
+    /// users.
     #[error("policy {0} is not for this")]
     Elsewhere(String),
     #[error("policy {policy}: {why}")]
@@ -188,17 +189,17 @@ impl Registry {
 }
 
 impl Entry {
-    /// Returns whether it places all jobs at one point in time.
+    /// Returns whether the policy places all jobs at one point in time.
     pub fn is_placer(&self) -> bool {
         matches!(self.make, Make::Placer(_))
     }
 
-    /// Returns whether it is suitable for a cluster with other users.
+    /// Returns whether the policy is suitable for a cluster with other users.
     pub fn is_watched(&self) -> bool {
         !matches!(self.make, Make::Policy { watched: false, .. })
     }
 
-    /// Returns whether it can be created without a flag.
+    /// Returns whether the policy can be created without a flag.
     pub fn is_ready(&self) -> bool {
         !self.flags.iter().any(|flag| flag.is_needed())
     }

@@ -9,7 +9,8 @@ use crate::kit::{Floor, Want};
 use crate::{Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::Time;
 
-/// Fractions of an epoch in which placers count remaining work; only their ratios matter to placers.
+/// Number of parts of an epoch in which placers count remaining work. Only the ratios between jobs matter to
+/// placers.
 const PARTS: f64 = 1e6;
 
 /// A placer that places all jobs again after every change.

@@ -41,9 +41,10 @@ impl NodeShapes {
 pub struct ReplicaModel {
     /// GPUs per replica, by type; 1 for an unusable type.
     pub sizes: Vec<u32>,
-    /// Whether its GPUs must be on one node.
+    /// Whether the GPUs of a replica must be on one node.
     pub same_node: bool,
-    /// Maximum number on the whole cluster if the job were alone, regardless of the use and state of nodes.
+    /// Maximum number of replicas on the whole cluster if the job were alone, regardless of the use and state
+    /// of nodes.
     pub ever: u64,
     /// The largest number of GPUs on one node, by type.
     pub largest: Vec<u32>,
@@ -53,7 +54,7 @@ pub struct ReplicaModel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaPlacement {
     pub gpu_type: usize,
-    /// Nodes, with the number of its GPUs on each.
+    /// Nodes, with the number of the replica's GPUs on each.
     pub parts: Vec<(usize, u32)>,
 }
 
@@ -97,13 +98,13 @@ impl JobModel {
         self.needs_blocks() || self.is_loose()
     }
 
-    /// Returns the minimum number of GPUs that it can use.
+    /// Returns the minimum number of GPUs that the job can use.
     pub fn least_gpus(&self) -> u32 {
         let usable = (0..self.types.len()).filter(|&ty| self.types[ty].is_some());
         usable.map(|ty| self.size(ty)).min().unwrap_or(1).saturating_mul(self.min_gpus)
     }
 
-    /// Returns the maximum number of GPUs that it may have.
+    /// Returns the maximum number of GPUs that the job may have.
     pub fn most_gpus(&self) -> u32 {
         let usable = (0..self.types.len()).filter(|&ty| self.types[ty].is_some());
         usable.map(|ty| self.size(ty)).max().unwrap_or(1).saturating_mul(self.max_gpus)
@@ -170,7 +171,8 @@ impl JobModel {
         Some(placed)
     }
 
-    /// Returns a key of its replicas and batch division; empty if each GPU is a replica.
+    /// Returns a key of the job's replicas and batch division; empty if the job defines no replicas and its
+    /// shares may be balanced.
     pub(super) fn replica_key(&self) -> Vec<u64> {
         let mut key = Vec::new();
         if self.sharing == Sharing::Equal {

@@ -64,7 +64,7 @@ pub(super) fn descend(
     }
 }
 
-/// Calls `look` for changes, the simple ones first, until it returns false.
+/// Calls `look` for changes, the simple ones first, until `look` returns false.
 fn visit(
     problem: &Problem,
     jobs: &[usize],

@@ -23,7 +23,8 @@ pub(super) struct ReplicaMarket {
     taken: Vec<BTreeMap<u32, u32>>,
 }
 
-/// A replica that leaves a type, and the replicas that use its GPUs elsewhere.
+/// A replica that leaves a type, and the type and number of the replicas of another type that replace it, if
+/// any.
 struct ReplicaMove {
     row: usize,
     from: usize,
@@ -47,7 +48,7 @@ impl ReplicaMarket {
         Some(Self { bundles: Vec::new(), room, taken: Vec::new() })
     }
 
-    /// Gives each job replicas on at most this many GPUs; `value` is that of a replica by row and type.
+    /// Gives each job replicas on at most this many GPUs; `value` is the value of a replica by row and type.
     /// Returns whether all jobs have their minimum number.
     pub(super) fn solve(
         &mut self,

@@ -79,7 +79,7 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<RankShares
     Some((ranks, batches))
 }
 
-/// Fast GPUs come first; the remainder goes to earlier ranks.
+/// Divides the batch equally: fast GPUs come first, and earlier ranks get the remainder.
 fn equal(job: &JobModel, slots: &[Slot]) -> Option<RankShares> {
     let rate = |model: &Option<TypeModel>| model.map_or(0.0, |model| model.speed.rate_at(1.0));
     let ranks = arrange(slots, &job.types.iter().map(rate).collect::<Vec<_>>());
@@ -95,8 +95,8 @@ fn equal(job: &JobModel, slots: &[Slot]) -> Option<RankShares> {
     legal.then_some((ranks, batches))
 }
 
-/// Returns ranks in order, without batches: types inside a node by descending `preference`, and nodes by that
-/// of their best type.
+/// Returns ranks in order, without batches: types inside a node by descending `preference`, and nodes by the
+/// preference of their best type.
 fn arrange(slots: &[Slot], preference: &[f64]) -> Vec<Rank> {
     let by_preference = |a: usize, b: usize| preference[b].total_cmp(&preference[a]).then(a.cmp(&b));
     let mut nodes: Vec<usize> = slots.iter().map(|slot| slot.node).collect();
@@ -173,7 +173,7 @@ struct Levels {
 struct NextSample {
     /// The rank's time with this quantum.
     time: f64,
-    /// The rank's time without it.
+    /// The rank's time without this quantum.
     before: f64,
     rank: usize,
 }

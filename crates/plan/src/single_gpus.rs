@@ -2,7 +2,7 @@
 
 use crate::{Assignment, Budget, Placer, Plan, Policy, PolicyError, Problem};
 
-/// A policy that counts GPUs and would have to count replicas.
+/// A policy that does not support replicas of several GPUs.
 pub(super) struct SingleGpus<T: ?Sized>(pub Box<T>);
 
 /// Refuses jobs whose replicas have several GPUs.

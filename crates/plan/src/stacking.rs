@@ -1,8 +1,7 @@
 //! Exact placement of blocks of GPUs of one type on nodes: whether they fit, and where.
 //!
 //! If each size divides the next larger one, placing the largest blocks first succeeds whenever possible,
-//! because a node's free GPUs in blocks of the smallest size lose nothing to a larger block. Otherwise a
-//! search is needed.
+//! because a larger block takes exactly the room of several smaller ones. Otherwise a search is needed.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +84,7 @@ impl StackSearch<'_> {
         true
     }
 
-    /// Tries all placements of the blocks from index `place`.
+    /// Tries all placements of the blocks from index `place` on; returns whether one was found.
     fn put(&mut self, place: usize) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {

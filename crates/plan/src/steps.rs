@@ -12,7 +12,7 @@ use hsched_model::number::to_f64;
 pub(super) struct Steps {
     /// Bends by time.
     bends: Vec<Bend>,
-    /// B.
+    /// B, the global batch in samples.
     batch: f64,
 }
 
@@ -50,7 +50,7 @@ impl Steps {
     pub(super) fn time(&self, counts: &[u32]) -> Option<f64> {
         let mut bends = self.bends.iter().filter(|bend| counts[bend.gpu_type] > 0).peekable();
         let (mut handed_out, mut slope, mut reached) = (0.0, 0.0, 0.0);
-        // A slope that is zero apart from rounding errors.
+        // Slopes up to this value are rounding errors.
         let mut flat = 0.0;
         while let Some(bend) = bends.next() {
             handed_out += slope * (bend.time - reached);

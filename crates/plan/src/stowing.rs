@@ -1,5 +1,5 @@
-//! Exact check whether jobs can all have their minimum number of replicas at the same time: the types of
-//! each, and the nodes.
+//! Exact check whether jobs can all have their minimum number of replicas at the same time: a search over
+//! their types, which also checks the nodes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -55,14 +55,14 @@ pub(super) fn least_replicas(problem: &Problem, jobs: &[usize]) -> Option<Vec<Ve
 }
 
 impl StowSearch<'_> {
-    /// Places the jobs from index `at` of the order.
+    /// Places the jobs from index `at` of the order on; returns whether it finds a way.
     fn place(&mut self, at: usize) -> bool {
         let Some(&row) = self.order.get(at) else { return true };
         self.share(at, 0, self.problem.jobs[self.jobs[row]].min_gpus)
     }
 
-    /// Gives a job this many replicas on the types from `ty`, preferring the first type, then places the
-    /// other jobs.
+    /// Gives a job this many replicas on the types from `ty` on, preferring the first type, then places the
+    /// other jobs; returns whether it finds a way.
     fn share(&mut self, at: usize, ty: usize, left: u32) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {

@@ -31,7 +31,7 @@ struct PlanDelta {
     gpus: BTreeMap<(usize, usize), i64>,
     hosts: BTreeMap<usize, HostDelta>,
     types: BTreeMap<usize, i64>,
-    /// Nodes and types that it assigns; only these are checked, not GPUs that jobs already hold.
+    /// Nodes and types that the plan assigns; only these are checked, not GPUs that jobs already hold.
     given: BTreeSet<(usize, usize)>,
 }
 
@@ -74,7 +74,7 @@ impl TakenResources {
         self.hosts[slot.node].add(job, count);
     }
 
-    /// Returns where a plan exceeds the nodes' resources or the limits.
+    /// Returns the resources of nodes and the limits that a plan exceeds.
     pub(super) fn exceeded(&self, problem: &Problem, plan: &Plan) -> Vec<Violation> {
         let mut free = PlanDelta::default();
         for (job, _) in &plan.changes {

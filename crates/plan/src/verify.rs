@@ -80,7 +80,7 @@ impl CheckedPlan {
 /// The GPUs of jobs that the plan does not name are counted together with its assignments.
 ///
 /// # Errors
-/// Every rule that it violates.
+/// Every rule that the plan violates.
 pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
     verify_change(problem, &TakenResources::of(problem), &plan)?;
     Ok(CheckedPlan { plan, jobs: problem.jobs.len(), verdicts: OnceLock::new() })
@@ -89,7 +89,7 @@ pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violatio
 /// Checks a plan against the resources of all jobs; the cost depends only on its changes.
 ///
 /// # Errors
-/// Every rule that it violates.
+/// Every rule that the plan violates.
 pub fn verify_change(problem: &Problem, taken: &TakenResources, plan: &Plan) -> Result<(), Vec<Violation>> {
     let jobs = problem.jobs.len();
     let mut violations = Vec::new();
@@ -120,7 +120,7 @@ pub fn verify_change(problem: &Problem, taken: &TakenResources, plan: &Plan) -> 
 /// Checks a policy's plan.
 ///
 /// # Errors
-/// If it violates rules, which is an error of the policy.
+/// If the plan violates rules, which is an error of the policy.
 pub fn checked(policy: &'static str, problem: &Problem, plan: Plan) -> Result<CheckedPlan, PolicyError> {
     verify(problem, plan).map_err(|violations| {
         let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
@@ -279,7 +279,7 @@ fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f6
     for _ in 0..200 {
         let middle = low + (high - low) / 2.0;
         if middle <= low || middle >= high {
-            // There is no number between them.
+            // There is no floating-point number between the limits.
             break;
         }
         if handed_out(middle) < batch {

@@ -1,6 +1,6 @@
 //! A policy that receives each job's remaining work in whole epochs, as `watch` reports it.
 
-use crate::{Budget, Changed, Plan, Policy, PolicyError, Problem};
+use crate::{Budget, Plan, Policy, PolicyError, Problem, ProblemChanges};
 use hsched_model::number::to_u64;
 
 /// A policy that receives jobs' progress in whole epochs.
@@ -20,7 +20,7 @@ impl Policy for WholeEpochs {
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let mut whole = Problem { changed: Changed::All, ..problem.clone() };
+        let mut whole = Problem { changed: ProblemChanges::All, ..problem.clone() };
         for model in &mut whole.jobs {
             let left = model.progress.left(problem.now);
             let epochs = to_u64(left.ceil()).max(1);

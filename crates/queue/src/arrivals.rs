@@ -37,20 +37,21 @@ const TRUSTED: f64 = 86_400.0;
 /// Long-term GPU utilisation of a cluster with pending jobs; reserved nodes account for the rest.
 const SUSTAINED: f64 = 0.8;
 
-/// A job submitted in the last days.
+/// A job submitted in the last week.
 #[derive(Clone, Debug)]
 pub(super) struct PastJob {
     pub submitted: f64,
     pub shape: usize,
     pub limit: f64,
     pub tasks: u32,
-    /// The fraction of its limit that it ran, if it has ended.
+    /// The fraction of its time limit for which the job ran, if it has ended.
     pub ratio: Option<f64>,
     pub habit: usize,
-    /// Its GPU time if it runs to its limit, in seconds.
+    /// GPU time of the job if it runs to its limit, in seconds.
     pub most_work: f64,
     pub tier: u32,
-    /// Its priority at submission, without the part that has become outdated.
+    /// Priority of the job at submission; `None` if it is unknown or contains an outdated contribution of the
+    /// job's rank.
     pub priority: Option<f64>,
     pub counts: Use,
     pub rule: usize,
@@ -97,7 +98,7 @@ pub(super) struct Arrival {
 }
 
 impl PastJob {
-    /// Returns the jobs submitted in the last days, in any state.
+    /// Returns the other jobs submitted in the last week, in any state.
     pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
@@ -114,8 +115,8 @@ impl PastJob {
             let Some(rule) = known.rule_of(job, snapshot) else { continue };
             let partition = job.partitions.first().map(String::as_str);
             let whose = Whose { user: job.user.as_deref(), account: job.account.as_deref() };
-            // The contribution of its rank to a running job's priority is unknown, because it is from another
-            // day.
+            // The contribution of the rank to a running job's priority is outdated, because the job may have
+            // been submitted on another day.
             let is_current = ranks.is_none() || job.running.is_none();
             list.push(Self {
                 submitted,
@@ -249,7 +250,7 @@ impl Arrivals {
         let drawn = |random| self.priorities.get(place(random, self.priorities.len())).copied();
         let known =
             user.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(user.counts)));
-        // Priorities of pending jobs grow, so those of new jobs are reduced by the same amount.
+        // Priorities of pending jobs grow, so the priorities of new jobs are reduced by the same amount.
         let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,

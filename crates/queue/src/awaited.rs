@@ -16,7 +16,7 @@ pub(super) struct AwaitedJobs {
 /// A job for whose end others wait; the tasks of an array form one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AwaitedJob {
-    /// Its tasks that have not ended, whether running, pending or never startable.
+    /// Number of the job's tasks that have not ended: running, pending or unable to start.
     pub tasks: u32,
     /// Ends of the limits of its running tasks, in Unix seconds.
     pub ends: Vec<f64>,
@@ -55,7 +55,7 @@ impl AwaitedJobs {
         names.iter().filter_map(|name| self.number.get(*name)).copied().collect()
     }
 
-    /// Returns when a pending job that waits for another reason than room begins to compete; `None` if
+    /// Returns when a pending job that waits for a reason other than room begins to compete; `None` if
     /// unknown. Such a job is left out, as are held jobs, jobs whose dependency is not only the end of others
     /// (`singleton`, `afternotok`, `?` for "or"), and jobs that wait for jobs missing in the snapshot.
     pub(super) fn joins(&self, job: &QueueJob, snapshot: &Snapshot) -> Option<Joins> {
@@ -77,8 +77,8 @@ impl AwaitedJobs {
 }
 
 impl Snapshot {
-    /// Returns how long a running job may run in total: up to its limit, plus Slurm's allowance. A job beyond
-    /// that is assumed to overrun its limit by the same amount again.
+    /// Returns how long a running job may run in total: up to its limit, and after that up to Slurm's
+    /// allowance. A job beyond the allowance is assumed to overrun it by the same time again.
     pub(super) fn longest_run(&self, job: &QueueJob, since: f64) -> f64 {
         let limit = self.limit_of(job);
         let now = self.taken_at.0;

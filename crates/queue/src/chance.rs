@@ -1,5 +1,5 @@
-//! Random numbers of the model. Each depends only on its seed and its purpose, so all requests see the same
-//! future.
+//! Random numbers of the model. Each depends only on the seed, its purpose and its index, so all requests see
+//! the same future.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

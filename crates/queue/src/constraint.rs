@@ -21,8 +21,8 @@ enum Features<'a> {
 }
 
 /// Returns whether [`meets`] interprets a constraint exactly: names joined by `&`, `,` and `|`, with
-/// parentheses where needed. Counts (`a*2`) and nodes that must share one of several features (`[a|b]`) go
-/// beyond that.
+/// parentheses where needed. Counts (`a*2`) and nodes that must share one of several features (`[a|b]`) are
+/// not interpreted exactly.
 pub fn is_plain_constraint(constraint: &str) -> bool {
     parse(constraint).is_some()
 }

@@ -46,28 +46,32 @@ pub enum Start {
     Estimated(Forecast),
     /// The start is unknown, for this reason.
     Unknown(&'static str),
-    /// No node can ever hold it.
+    /// No node can ever hold the request.
     Never,
-    /// A limit of its account or QOS never allows it to start.
+    /// A limit of the account or QOS never allows the request to start.
     Refused(Refusal),
 }
+
+/// A start within this many seconds counts as immediate.
+const NOW: f64 = 60.0;
 
 /// When a request would start and end, in seconds from the snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// Its start if all jobs ran to their limits and no job arrived; `None` if it is beyond the horizon.
+    /// The start if all jobs ran to their limits and no job arrived; `None` if it is beyond the horizon.
     pub at_limits: Option<Seconds>,
     pub start: Estimate,
     pub finish: Estimate,
-    /// Fraction of the futures in which it finishes before all other requests.
+    /// Fraction of the futures in which the request finishes before all others.
     pub first: f64,
-    /// Its start in each simulated future.
+    /// The start in each simulated future.
     pub starts: Vec<Seconds>,
-    /// Number of the user's past waits on which it is based, if the queue is hidden; otherwise 0.
+    /// Number of the user's past waits on which the estimate is based, if other users' jobs are hidden;
+    /// otherwise 0.
     pub past_waits: usize,
-    /// Its basis if it was learnt from looks at the site; otherwise `None`.
+    /// The basis of an estimate that was learnt from looks at the site; otherwise `None`.
     pub learnt: Option<LearntBasis>,
-    /// Number of jobs that wait for the same nodes, and how many of them are scheduled before it.
+    /// Number of jobs that wait for the same nodes, and how many of these are scheduled before the request.
     pub waiting: usize,
     pub ahead: usize,
 }
@@ -88,19 +92,25 @@ impl Start {
         }
     }
 
-    /// Returns whether it can never start.
+    /// Returns whether the request starts at once, by the median.
+    pub fn is_now(&self) -> bool {
+        self.forecast().is_some_and(|forecast| forecast.start.median.0 < NOW)
+    }
+
+    /// Returns whether the request can never start.
     pub fn is_never(&self) -> bool {
         matches!(self, Self::Never | Self::Refused(_))
     }
 }
 
 impl Forecast {
-    /// Returns whether it has an interval: it is based on several futures, on past waits, or on learnt waits.
+    /// Returns whether the estimate has an interval: it is based on several futures, on past waits, or on
+    /// learnt waits.
     pub fn has_interval(&self) -> bool {
         !self.starts.is_empty() || self.past_waits > 0 || self.learnt.is_some()
     }
 
-    /// Returns the mean time to its end.
+    /// Returns the mean time to the end, in seconds.
     pub fn mean_finish(&self) -> f64 {
         self.finish.mean.0
     }
@@ -126,9 +136,9 @@ pub fn forecast_at(
 /// The treatment of requests far behind the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Far {
-    /// They are simulated in only a few futures.
+    /// Simulate these requests in only a few futures.
     InFew,
-    /// They are simulated in the same futures as all others.
+    /// Simulate these requests in the same futures as all others.
     InAll,
 }
 
@@ -212,17 +222,17 @@ const THREADS: usize = 4;
 /// Reason for a missing estimate if an applicable limit could not be read.
 const UNREAD_LIMIT: &str = "a limit of your account or QOS holds up your jobs, and Slurm does not show it";
 
-/// Requests that together reserve at most one in this many nodes are simulated together.
+/// Requests that together need at most 1/`FEW_OF` of a part's nodes are simulated together.
 const FEW_OF: u32 = 10;
 
 /// Number of futures after which requests far behind the best are no longer simulated.
 pub(super) const FEW: usize = 10;
 
-/// Maximum time to the end of a request that is not far behind, as a multiple of that of the best.
+/// Maximum time to the end of a request that is not far behind, as a multiple of the best request's time to
+/// the end.
 const FAR: f64 = 2.0;
 
-/// The corresponding multiple with all jobs at their limits, for requests that are simulated before the
-/// others.
+/// The same multiple in the first simulation, in which all jobs run to their limits.
 const VERY_FAR: f64 = 4.0;
 
 /// Returns which requests are not far behind the best, by their times to the end; requests without one count

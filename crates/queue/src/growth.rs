@@ -21,7 +21,7 @@ const ALIKE: f64 = 0.1;
 pub enum GrowthSource {
     /// Observed between two looks at the queue.
     Looks,
-    /// From the ages and priorities of similar pending jobs.
+    /// Derived from the ages and priorities of similar pending jobs.
     Ages,
     /// Computed from `PriorityWeightAge` and `PriorityMaxAge`.
     Weights,

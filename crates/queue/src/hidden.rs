@@ -36,8 +36,8 @@ fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
     ended.chain(running).collect()
 }
 
-/// Uses the waits for the same number of GPUs of the type, else for any number of GPUs of the type, else all
-/// waits.
+/// Estimates a start from the waits for the same number of GPUs of the type; if there are too few, for any
+/// number of GPUs of the type, and otherwise from all waits.
 fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
     let gpu_type = |asks: &Asks| asks.gpus.first().map(|ask| ask.gpu_type.clone());
     let is_of_type = |wait: &&Wait| gpu_type(wait.asks) == gpu_type(&request.asks);
@@ -50,7 +50,7 @@ fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
     let Some(waits) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
         return Start::Unknown("other users' jobs are hidden here");
     };
-    // Its wait counts from its begin time.
+    // The wait counts from the request's begin time.
     let begin = request.further.begin.map_or(0.0, |begin| begin.since(taken_at).0.max(0.0));
     let starts: Vec<f64> = waits.iter().map(|wait| begin + wait).collect();
     let finish: Vec<f64> = starts.iter().map(|start| start + request.run.0).collect();

@@ -27,8 +27,9 @@ const CLUSTER_BELIEF: f64 = 10.0;
 /// run time of an account best, whether 5, 20 or 100 of its jobs had ended.
 const USER_BELIEF: f64 = 8.0;
 
-/// On an unknown cluster, jobs run a fraction of `unit` to this power of their limits: of 133,025 jobs, a
-/// quarter ran less than 0.06, half less than 0.25, and three quarters less than 0.52.
+/// On an unknown cluster, the fraction of its limit that a job runs is a uniform number from [0, 1) to this
+/// power: of 133,025 jobs, a quarter ran less than 0.06, half less than 0.25, and three quarters less than
+/// 0.52.
 const USUAL_POWER: f64 = 2.0;
 
 /// The fraction of its limit for which a job ran, or has run so far.
@@ -207,7 +208,8 @@ impl<'a> Users<'a> {
         user.and_then(|user| self.names.get(user)).copied().unwrap_or(0)
     }
 
-    /// Returns the QOS of a user's past job, which is not recorded: that of the user's jobs in the queue.
+    /// Returns the QOS of a user's past job. The QOS is not recorded, so this is the QOS of the user's jobs
+    /// in the queue.
     pub(super) fn past_qos(&self, user: Option<&str>) -> &'a str {
         user.and_then(|user| self.qos.get(user)).copied().unwrap_or(USUAL_QOS)
     }

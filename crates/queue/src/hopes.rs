@@ -13,9 +13,9 @@ pub(super) struct StartableShapes {
 struct Hope {
     shape: usize,
     viewer: Viewer,
-    /// The shortest limit among its pending jobs, in seconds.
+    /// The shortest limit among the shape's pending jobs, in seconds.
     limit: f64,
-    /// Nodes with room for this long.
+    /// Nodes that may have room for a job with this limit.
     nodes: Vec<u32>,
     needed: usize,
 }

@@ -1,6 +1,6 @@
 //! The model of Slurm's queue: a snapshot of the queue, and estimates of when requests would start.
 //!
-//! Pure: it uses neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
+//! The model uses neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
 
 mod arrivals;
 mod awaited;
@@ -59,8 +59,8 @@ pub use self::reasons::{LiftedBy, LimitReason, Reason, Resource, reason_with_bla
 pub use self::score::{Score, StartPrediction};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AgeWeight, Billing, EndedJob, GpuCount, NodeHolding, NodeUse, QueueAccount, QueueJob, QueueNode,
-    QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
+    AgeWeight, Billing, EndedJob, GpuCount, HeldNodes, NodeHolding, NodeUse, QueueAccount, QueueJob,
+    QueueNode, QueuePartition, Reservation, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
 pub use self::together::{JobChoice, Jobs, Offer, choose_together};

@@ -28,32 +28,32 @@ impl LineKey {
 /// The fair-share account of a running job's usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Use {
-    /// Index of its user's branch; `None` if unknown.
+    /// Index of the branch of the job's user; `None` if unknown.
     pub branch: Option<usize>,
-    /// Billing units per second of each of its tasks.
+    /// Billing units per second of each of the job's tasks.
     pub rate: f64,
 }
 
 /// A pending job, or the pending tasks of an array.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingEntry {
     pub key: LineKey,
     pub shape: usize,
     /// Time limit in seconds.
     pub limit: f64,
     pub tasks: u32,
     pub array: Option<Array>,
-    /// Index of its user's run-time habit.
+    /// Index of the run-time habit of the job's user.
     pub habit: usize,
     pub counts: Use,
     /// Index of the rule with its limits.
     pub rule: usize,
-    /// Time at which it begins to compete.
+    /// Time at which the job begins to compete.
     pub joins: Joins,
-    /// The indices under which jobs that wait for its end refer to it.
+    /// The indices by which jobs refer to this one while they wait for its end.
     pub awaited: Vec<usize>,
-    /// The job in several partitions to which it belongs: after a start in one, it disappears from the
-    /// others.
+    /// The job in several partitions to which this entry belongs: after a start in one, it disappears from
+    /// the others.
     pub job: Option<usize>,
 }
 

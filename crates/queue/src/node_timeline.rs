@@ -17,7 +17,7 @@ pub(super) struct NodeTimeline<'a> {
     free: Vec<Vec<u64>>,
     /// Resources released at the limits of running jobs, by node, the earliest first.
     releases: Vec<Vec<NodeRelease>>,
-    /// Time from which a shape fits on a node beside running jobs, by shape; computed on demand.
+    /// Time from which a shape fits on a node beside running jobs, by shape and node; computed on demand.
     ready: Vec<Vec<Ready>>,
     /// Number of allocations, releases and changes of reservations of each node.
     changes: Vec<u32>,
@@ -25,7 +25,7 @@ pub(super) struct NodeTimeline<'a> {
     version: Vec<u32>,
     /// Openings in this pass by shape, set of nodes and length.
     openings: BTreeMap<(usize, usize, u64), Openings>,
-    /// Nodes reserved in a pass for jobs that must wait, in order of their begin.
+    /// By node: the periods for which this pass reserves it for jobs that must wait, sorted by start.
     kept: Vec<Vec<ReservedPeriod>>,
     kept_nodes: Vec<u32>,
 }
@@ -222,7 +222,8 @@ impl<'a> NodeTimeline<'a> {
             }
             for closure in &self.model.closures[node as usize] {
                 if Some(closure.reservation) == reservation {
-                    // The nodes of a reservation are for its own jobs, which need not end before it.
+                    // A reservation's nodes are open to its own jobs, which must start before it ends but may
+                    // run past its end.
                     at = if at < closure.end { at.max(closure.start) } else { f64::INFINITY };
                 } else if closure.start < at + length && at < closure.end {
                     at = closure.end;

@@ -16,7 +16,7 @@ pub(super) struct Others<'a> {
     now: f64,
     /// Usage of each branch at the time of the snapshot and since then, with decay.
     usage: Vec<f64>,
-    /// Usage of each user in the simulations at the last update, by simulation and branch.
+    /// Usage in the simulations at the last update, by simulation and branch.
     counted: Vec<Vec<f64>>,
     /// Changes of each branch's priorities since the snapshot, each from a given time on.
     changes: Vec<(f64, Vec<f64>)>,

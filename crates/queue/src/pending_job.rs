@@ -1,4 +1,5 @@
-//! A queued job as a request with its present place: its start without and with changes.
+//! A pending job as a request with its present position in the queue, for estimates of its start with and
+//! without changes.
 
 use crate::{PrioritySource, QueueJob, QueuePosition, Snapshot};
 use hsched_model::{FurtherOptions, Request, RequestId};
@@ -53,8 +54,8 @@ impl PendingJob {
         QueuePosition::of(&self.job)
     }
 
-    /// Returns its position after it is changed to a request; `None` if the priority of the new account is
-    /// unknown.
+    /// Returns the job's position after it is changed to a request; `None` if the account changes and a
+    /// priority is unknown.
     pub fn position_after(&self, to: &Request) -> Option<QueuePosition> {
         let position = self.position();
         if to.account.is_none() || to.account == self.job.account {

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use crate::future::Future;
 use crate::limits::{Counters, Rule};
-use crate::line::{Array, Joins, LineKey, Use, Waiting};
+use crate::line::{Array, Joins, LineKey, PendingEntry, Use};
 use crate::moment::Moment;
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
@@ -32,11 +32,11 @@ pub(super) struct RequestEntry {
     pub run: f64,
     /// Entries with the same job: only the first to start runs.
     pub job: usize,
-    /// Its branch in fair share.
+    /// The job's branch in fair share.
     pub branch: Option<usize>,
     /// Index of the rule with its limits.
     pub rule: usize,
-    /// Its earliest possible start, in Unix seconds.
+    /// The job's earliest possible start, in Unix seconds.
     pub begin: f64,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Ours<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct LineJob {
     key: LineKey,
-    /// Its priority with the ranks of the snapshot.
+    /// The job's priority with the ranks of the snapshot.
     priority: f64,
     pub shape: usize,
     pub limit: f64,
@@ -65,7 +65,7 @@ pub(super) struct LineJob {
     rule: usize,
     pub viewer: Viewer,
     awaited: Vec<usize>,
-    /// The job in several partitions to which it belongs.
+    /// The job in several partitions to which this entry belongs.
     job: Option<usize>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct QueuePlay<'a> {
     starts: Vec<Option<f64>>,
     /// Number of our pending jobs.
     left: usize,
-    /// Changes of priorities by ranks, by branch; empty before the first change.
+    /// Changes in priority due to fair-share ranks, for each branch; empty before the first change.
     shifts: Vec<f64>,
     /// Usage by branch; see [`QueuePlay::used`].
     used: Vec<BranchUse>,
@@ -168,7 +168,7 @@ impl<'a> QueuePlay<'a> {
             }
         }
         let mut later = Later::new(model, part);
-        let waiting = |(number, job): (usize, &Waiting)| LineJob {
+        let waiting = |(number, job): (usize, &PendingEntry)| LineJob {
             key: job.key,
             priority: job.key.priority,
             counts: job.counts,
@@ -312,9 +312,9 @@ impl<'a> QueuePlay<'a> {
         let closures = self.model.closures.iter().flatten();
         let opening = closures.flat_map(|closure| [closure.start, closure.end]).filter(|at| *at > now);
         let opening = opening.min_by(f64::total_cmp);
-        // Without an end or arrival, time alone cannot lift a limit permanently.
+        // If no job is running, no remaining minutes decrease.
         let fallen = self.limits_fall.then_some(now + LIMITS_PERIOD).filter(|_| end.is_some());
-        // An immediate arrival must still come after `now`.
+        // No event may be before `now`.
         [end, arrival, opening, fallen, self.later.next()]
             .into_iter()
             .flatten()

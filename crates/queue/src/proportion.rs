@@ -11,7 +11,7 @@ use hsched_model::Seconds;
 const AT_ONCE: f64 = 60.0;
 
 impl Estimate {
-    /// Returns all its times multiplied by a factor.
+    /// Returns the estimate with all times multiplied by a factor.
     fn times(self, factor: f64) -> Self {
         let of = |time: Seconds| Seconds(time.0 * factor);
         Self { low: of(self.low), median: of(self.median), high: of(self.high), mean: of(self.mean) }

@@ -6,7 +6,7 @@ use crate::arrivals::{Arrivals, PastJob};
 use crate::awaited::{AwaitedJob, AwaitedJobs};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
-use crate::line::{Joins, Use, Waiting};
+use crate::line::{Joins, PendingEntry, Use};
 use crate::parts::QueueParts;
 use crate::ranks::Ranks;
 use crate::shape::{Amounts, Shape, Shapes};
@@ -35,9 +35,9 @@ pub(super) struct QueueModel {
     pub arrays: usize,
     /// Parts of the queue without common nodes.
     pub parts: Vec<QueuePart>,
-    /// The data of each request; `None` if no node can ever hold it.
+    /// The data of each request; `None` if no node can ever hold it or a limit never allows it to start.
     pub requests: Vec<Option<NumberedRequest>>,
-    /// The limit that never allows each request to start.
+    /// For each request, the limit that never allows it to start.
     pub refusals: Vec<Option<Refusal>>,
     /// Rules of limits for jobs; the first one has no effect.
     pub limits: Vec<Rule>,
@@ -45,7 +45,7 @@ pub(super) struct QueueModel {
     pub counters: usize,
     /// Jobs for whose ends others wait.
     pub awaited: Vec<AwaitedJob>,
-    /// Groups of shapes that compete for the same nodes.
+    /// By shape: the group of shapes that compete for the same nodes.
     pub rivals: Vec<usize>,
 }
 
@@ -61,11 +61,11 @@ pub(super) struct NumberedRequest {
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueuePart {
     /// Pending jobs in scheduling order.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<PendingEntry>,
     pub running: Vec<Active>,
     pub arrivals: Arrivals,
     pub nodes: u32,
-    /// Number of jobs that a pass processes.
+    /// Maximum number of jobs that a pass processes.
     pub depth: usize,
     /// Interval between passes in seconds, as in Slurm; 0 means at every event.
     pub grain: f64,
@@ -81,7 +81,7 @@ pub(super) struct Active {
     pub array: Option<usize>,
     pub counts: Use,
     pub rule: usize,
-    /// The indices under which jobs that wait for its end refer to it.
+    /// The indices by which jobs refer to this one while they wait for its end.
     pub awaited: Vec<usize>,
 }
 
@@ -117,8 +117,9 @@ impl Snapshot {
     }
 }
 
-/// Returns the shapes of each awaited job and of the jobs that wait for it.
-fn chained(waiting: &[Waiting], awaited: usize) -> Vec<Vec<usize>> {
+/// Returns groups of shapes that must be in one part: the shapes of each awaited job and of the jobs that
+/// wait for it, and the shapes of a job in several partitions.
+fn chained(waiting: &[PendingEntry], awaited: usize) -> Vec<Vec<usize>> {
     let mut shapes = vec![Vec::new(); awaited];
     for job in waiting {
         let others = match &job.joins {
@@ -219,7 +220,7 @@ impl QueueModel {
     }
 
     /// Assigns jobs to parts, together with each part's share of the jobs that a pass processes.
-    fn divide(&mut self, parts: &QueueParts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
+    fn divide(&mut self, parts: &QueueParts, waiting: Vec<PendingEntry>, running: Vec<Active>, depth: u32) {
         let all = waiting.len().max(1);
         for job in waiting {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);

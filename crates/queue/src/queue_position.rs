@@ -19,7 +19,7 @@ impl QueuePosition {
     }
 }
 
-/// The priority of a job at its submission, and the source of that estimate.
+/// The estimated priority of a job at its submission, and the source of the estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriorityEstimate {
     pub priority: f64,
@@ -81,7 +81,8 @@ impl Snapshot {
         PriorityEstimate { priority: estimate.priority + gain - to_f64(request.further.nice), ..estimate }
     }
 
-    /// Returns the user's newest pending job of an account whose priority indicates that of a new one.
+    /// Returns the user's newest pending job of an account whose priority indicates the priority of a new
+    /// job.
     fn newest_own(&self, account: Option<&str>) -> Option<&QueueJob> {
         let is_own = |job: &&QueueJob| {
             // A held job has no priority, and a job that waits for something else may have gained no age.

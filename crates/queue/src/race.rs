@@ -5,7 +5,7 @@ use crate::estimate::mean;
 use crate::{Request, RequestId, Start, StartEstimate};
 use hsched_model::Seconds;
 
-/// Returns up to this many requests to queue together: those with which the job ends first on average, from
+/// Returns up to `entries` requests to queue together: those with which the job ends first on average, from
 /// the futures in which each was simulated alone. The first is `first`, or else the best alone. Another one
 /// is added only if it helps, and if the job ends no later than expected even when that request starts
 /// immediately; otherwise a long run that starts unexpectedly early would delay the job.

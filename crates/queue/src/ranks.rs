@@ -17,7 +17,7 @@ pub(super) struct Whose<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Ranks {
     pub shares: Shares,
-    /// Contribution of its rank to each branch's priorities.
+    /// For each branch, the contribution of its rank to the priorities of its jobs.
     pub adds: Vec<f64>,
     /// Branches by user and account.
     places: BTreeMap<(String, String), usize>,

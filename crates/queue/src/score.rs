@@ -20,11 +20,11 @@ pub struct StartPrediction {
     pub at: Time,
     /// The GPUs of the request, on all its nodes.
     pub gpus: u32,
-    /// The estimate, from that time on.
+    /// The estimated time from `at` to the start.
     pub start: Estimate,
     /// The start in each simulated future.
     pub starts: Vec<Seconds>,
-    /// Time of its start; `None` if it has not started.
+    /// Time of the job's start; `None` if it has not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
 }
@@ -37,7 +37,7 @@ pub struct Score {
     pub held: f64,
     /// Number of starts after the interval.
     pub later: usize,
-    /// Error of the median, in seconds.
+    /// Median of the errors of the estimated medians, in seconds.
     #[serde(rename = "median_error_s")]
     pub median_error: f64,
     #[serde(rename = "mean_error_s")]
@@ -47,18 +47,18 @@ pub struct Score {
 }
 
 impl StartPrediction {
-    /// Returns its wait in seconds, if it has started.
+    /// Returns the job's wait in seconds, if it has started.
     pub fn waited(&self) -> Option<f64> {
         self.started.map(|started| started.since(self.at).0.max(0.0))
     }
 
-    /// Returns whether it waited more than 10 min.
+    /// Returns whether the job waited more than 10 min.
     pub fn has_waited(&self) -> bool {
         self.waited().is_some_and(|waited| waited > WAITED)
     }
 
-    /// Returns the quantile of the prediction at which it started, if it waited or was expected to wait;
-    /// for immediate starts, every quantile is equally right.
+    /// Returns the quantile of the prediction at which the job started, if it waited or was expected to wait.
+    /// For immediate starts, every quantile is equally right.
     fn point(&self) -> Option<f64> {
         let waited = self.waited()?;
         let waits = waited > WAITED || self.start.median.0 > WAITED;
@@ -76,7 +76,7 @@ impl Calibration {
 }
 
 impl Score {
-    /// Returns the accuracy of the predictions that have started; `None` if none has.
+    /// Returns the accuracy of the predictions whose jobs have started; `None` if none has.
     pub fn of<'a>(predictions: impl IntoIterator<Item = &'a StartPrediction>) -> Option<Self> {
         let known =
             predictions.into_iter().filter_map(|prediction| Some((prediction.start, prediction.waited()?)));

@@ -21,9 +21,9 @@ pub(super) struct Shape {
     pub untyped: u64,
     /// Whether a node must be empty and is then completely used.
     pub whole: bool,
-    /// Indices of node sets, one of which it may use.
+    /// Indices of node sets; a job of this shape may use one of them.
     pub places: Vec<usize>,
-    /// Index of its reservation.
+    /// Index of the jobs' reservation.
     pub reservation: Option<usize>,
 }
 
@@ -212,14 +212,14 @@ impl Shape {
         typed && (self.untyped == 0 || self.spare(free, gpu_types) >= self.untyped)
     }
 
-    /// Returns a node's GPUs beyond those of the types that the shape names.
+    /// Returns the number of a node's free GPUs beyond the GPUs that the shape requests by type.
     fn spare(&self, free: &[u64], gpu_types: usize) -> u64 {
         let all: u64 = free[..gpu_types].iter().sum();
         let gpus = self.demand.iter().filter(|(number, _)| usize::from(*number) < gpu_types);
         all.saturating_sub(gpus.map(|(_, amount)| amount).sum())
     }
 
-    /// Returns the resources that it takes from a node with these free ones, if they suffice.
+    /// Returns the resources that the shape takes from a node with these free resources, if they suffice.
     pub(super) fn takes(&self, free: &[u64], gpu_types: usize) -> Amounts {
         if self.whole {
             let all = (0..).zip(free).filter(|(_, amount)| **amount > 0);

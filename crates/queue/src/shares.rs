@@ -32,9 +32,9 @@ pub struct Branch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<usize>,
     pub shares: f64,
-    /// Its usage in billing units times seconds, with decay.
+    /// The branch's usage in billing units times seconds, with decay.
     pub usage: f64,
-    /// Whether it belongs to the user who asks.
+    /// Whether the branch belongs to the user who asks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
 }

@@ -62,6 +62,13 @@ pub struct Snapshot {
     /// Contribution of each QOS to the priority of its jobs; empty if QOS has no weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub qos_priority: BTreeMap<String, f64>,
+    /// The QOS whose jobs each QOS may preempt (`PreemptType=preempt/qos`). A QOS that contains itself preempts
+    /// its own jobs of lower priority.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub qos_preempts: BTreeMap<String, BTreeSet<String>>,
+    /// The names of the cluster's generic resources (`GresTypes`); `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gres_types: Option<BTreeSet<String>>,
     /// The user who read the queue, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -115,7 +122,7 @@ pub struct GpuCount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuePartition {
     pub name: String,
-    /// Whether it is the default partition.
+    /// Whether this is the default partition.
     #[serde(default, skip_serializing_if = "is_false")]
     pub default: bool,
     /// Walltime of jobs that set none.
@@ -130,10 +137,10 @@ pub struct QueuePartition {
     /// Slurm's `PriorityTier`: jobs of a higher tier are scheduled first, regardless of their priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// The only accounts that may use it; `None` if all may, or if unknown.
+    /// The only accounts that may use the partition; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<BTreeSet<String>>,
-    /// The only QOS that may use it; `None` if all may, or if unknown.
+    /// The only QOS that may use the partition; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<BTreeSet<String>>,
     /// The QOS whose limits apply to its jobs (`QoS`).
@@ -176,7 +183,7 @@ pub struct Reservation {
     pub nodes: BTreeSet<NodeName>,
     pub start: Time,
     pub end: Time,
-    /// Users that may submit to it by name; empty for maintenance.
+    /// Users that may submit to the reservation by its name; empty for maintenance.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub users: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -191,13 +198,13 @@ pub struct QueueJob {
     /// The id of the array to which the task or tasks belong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<String>,
-    /// Number of pending tasks that it represents.
+    /// Number of pending tasks that this entry represents.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub tasks: u32,
     /// Maximum number of the array's tasks that run at the same time (`%`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
-    /// Whether it belongs to the user.
+    /// Whether the job belongs to the user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ours: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,45 +213,45 @@ pub struct QueueJob {
     pub account: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// Partitions in which it may start, or that of a running job. Empty means any.
+    /// Partitions in which the job may start, or the one in which it runs. Empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<Time>,
-    /// Its walltime; `None` means its partition's longest.
+    /// The job's walltime; `None` means the maximum of its partition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<Seconds>,
     pub asks: Asks,
-    /// Its nodes and its start; `None` while it is pending.
+    /// The job's nodes and its start; `None` while the job is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<Running>,
-    /// The reservation to which it was submitted.
+    pub running: Option<HeldNodes>,
+    /// The reservation to which the job was submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
     /// Why the job is pending, in Slurm's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it waits for something other than room: `Dependency`, `BeginTime`, a hold, limits of its QOS
-    /// or account.
+    /// Whether the job waits for something other than room: `Dependency`, `BeginTime`, a hold, limits of its
+    /// QOS or account.
     #[serde(default, skip_serializing_if = "is_false")]
     pub waits_for_other: bool,
-    /// Its earliest possible start, if it waits for that.
+    /// The job's earliest possible start, if it waits for a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Time>,
-    /// The ids of the jobs that must end before it may start. Empty if it waits for none, or not only for
-    /// their ends.
+    /// The ids of the jobs that must end before this one may start. Empty if it waits for none, or not only
+    /// for their ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// Its nice value, which reduces its priority.
+    /// The job's nice value, which reduces its priority.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nice: i64,
 }
 
 /// The nodes and the start of a running job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Running {
+pub struct HeldNodes {
     pub since: Time,
     pub holds: Vec<NodeHolding>,
 }
@@ -303,7 +310,7 @@ pub struct AgeWeight {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueAccount {
     pub name: String,
-    /// Whether it is the user's default account.
+    /// Whether this is the user's default account.
     #[serde(default, skip_serializing_if = "is_false")]
     pub default: bool,
     /// The priority of a job submitted now, from the weights and `sshare`; `None` if not given.
@@ -312,7 +319,7 @@ pub struct QueueAccount {
     /// The QOS of a job that sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// The QOS that its jobs may set; empty if unknown.
+    /// The QOS that jobs of this account may set; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_qos: Vec<String>,
 }
@@ -329,11 +336,11 @@ pub struct EndedJob {
     pub asks: Asks,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<Seconds>,
-    /// Its priority at submission, if known.
+    /// The job's priority at submission, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
     pub submitted: Time,
-    /// `None`: it was cancelled before it started.
+    /// `None` if the job was cancelled before it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     pub ended: Time,

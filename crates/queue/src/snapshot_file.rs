@@ -43,6 +43,8 @@ impl Snapshot {
             parent_accounts: BTreeMap::new(),
             qos_flags: BTreeMap::new(),
             qos_priority: BTreeMap::new(),
+            qos_preempts: BTreeMap::new(),
+            gres_types: None,
             user: None,
             notes: Vec::new(),
         }
@@ -54,10 +56,10 @@ impl Snapshot {
     /// If the text is not JSON, has another schema, names a node twice, or contains impossible values.
     pub fn parse(text: &str) -> Result<Self, SnapshotError> {
         #[derive(Deserialize)]
-        struct Header {
+        struct SnapshotHeader {
             schema: String,
         }
-        let header: Header = serde_json::from_str(text)?;
+        let header: SnapshotHeader = serde_json::from_str(text)?;
         if header.schema != SCHEMA {
             return Err(SnapshotError::Schema(header.schema));
         }
@@ -85,12 +87,12 @@ impl Snapshot {
     /// Returns the snapshot as JSON with one entry per line.
     ///
     /// # Errors
-    /// If a number in it is not finite.
+    /// If a number in the snapshot is not finite.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
 
-    /// Checks that no duration is negative, and that no reservation or run ends before it begins.
+    /// Checks that no time limit is negative, and that no reservation or past run ends before it begins.
     fn check_times(&self) -> Result<(), SnapshotError> {
         let wrong = |what: String| Err(SnapshotError::Time(what));
         let is_duration = |time: &Option<Seconds>| time.is_none_or(|time| time.0 >= 0.0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::awaited::AwaitedJobs;
 use crate::history::Users;
 use crate::limits::{LimitRules, Subject, asked_tres};
-use crate::line::{Array, Joins, LineKey, Waiting};
+use crate::line::{Array, Joins, LineKey, PendingEntry};
 use crate::queue_model::Active;
 use crate::ranks::Ranks;
 use crate::shape::Shapes;
@@ -31,7 +31,7 @@ struct PartitionSet {
 
 impl NumberingContext<'_> {
     pub(super) fn rule_in(&mut self, job: &QueueJob, snapshot: &Snapshot, partition: Option<&str>) -> usize {
-        let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
+        let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::HeldNodes::tres);
         let subject = Subject {
             user: job.user.as_deref(),
             account: job.account.as_deref(),
@@ -77,7 +77,7 @@ pub(super) fn waiting(
     known: &mut NumberingContext,
     arrays: &mut BTreeMap<String, usize>,
     awaited: &AwaitedJobs,
-) -> Vec<Waiting> {
+) -> Vec<PendingEntry> {
     let unknown = snapshot.middle_priority();
     let joins = |job: &QueueJob| {
         // Jobs at known limits compete whenever the limit has room.
@@ -104,7 +104,7 @@ pub(super) fn waiting(
             let reservation = job.reservation.as_deref();
             let Some(shape) = shapes.of(&job.asks, &partitions, reservation) else { continue };
             let longest = partitions.first().map(String::as_str);
-            list.push(Waiting {
+            list.push(PendingEntry {
                 key: LineKey { tier: snapshot.tier(&partitions), priority, submitted, order },
                 shape,
                 limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), longest),
@@ -173,7 +173,7 @@ impl Snapshot {
         Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
     }
 
-    /// Returns the walltime of a job: its own, else its partition's maximum, else one year.
+    /// Returns the walltime of a job: its own, else its partition's maximum or default, else one year.
     pub(super) fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }
@@ -186,13 +186,14 @@ impl Snapshot {
         limit.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
     }
 
-    /// Returns the highest `PriorityTier` of some partitions.
+    /// Returns the highest `PriorityTier` of some partitions, 1 if none is known.
     pub(super) fn tier(&self, partitions: &[String]) -> u32 {
         let named = self.partitions.iter().filter(|partition| partitions.contains(&partition.name));
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)
     }
 
-    /// Returns the partitions of a pending job that accept it, grouped by tier and limits.
+    /// Returns the partitions of a pending job that accept it, or all if none does, grouped by tier and
+    /// limits.
     fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
         let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
         let lets_in = |name: &&String| {

@@ -28,9 +28,9 @@ pub struct Jobs<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
     pub request: Request,
-    /// Seconds from the end of its run to the end of the training: the time of further pieces.
+    /// Seconds from the end of the request's run to the end of the training: the time of further pieces.
     pub rest: f64,
-    /// Its cost in billing units; `None` if unknown.
+    /// The request's cost in billing units; `None` if unknown.
     pub cost: Option<f64>,
 }
 
@@ -40,13 +40,14 @@ pub struct JobChoice {
     pub id: RequestId,
     pub start: Estimate,
     pub finish: Estimate,
-    /// Its start in each future, with all other choices in the queue.
+    /// The request's start in each future, with all other choices in the queue.
     pub starts: Vec<Seconds>,
 }
 
 /// Returns a request for each job; `None` if none of its requests can ever start, or if others are hidden.
 ///
-/// `stop` returns whether time has run out; jobs without a choice by then get the request that is best alone.
+/// `stop` returns whether time has run out; jobs without a choice by then get the best request known so far,
+/// or else any that can start.
 pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];

@@ -1,4 +1,4 @@
-//! Ownership of jobs: the user who read the queue, the QOS of a job, and the accounts above one.
+//! Ownership of jobs: the user who read the queue, the QOS of a job, and the accounts above an account.
 
 use crate::{QueueJob, Request, Snapshot};
 

@@ -8,7 +8,7 @@ use hsched_model::{Bytes, GpuType, JobId, hostlist};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocation {
     pub nodes: Vec<AllocatedNode>,
-    /// When its walltime ends, in Unix seconds; `None` if it has no limit.
+    /// When the allocation's walltime ends, in Unix seconds; `None` if it has no limit.
     pub end: Option<f64>,
 }
 
@@ -18,7 +18,7 @@ pub struct AllocatedNode {
     pub name: String,
     pub cpus: Option<u64>,
     pub memory: Option<Bytes>,
-    /// The types of its devices, in the order of their indices.
+    /// The types of the node's devices, in the order of their indices.
     pub devices: Vec<GpuType>,
 }
 

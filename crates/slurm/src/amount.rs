@@ -54,7 +54,7 @@ pub(crate) fn is_unlimited(text: &str) -> bool {
     ["infinite", "unlimited"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }
 
-/// Splits off a binary suffix and returns its factor.
+/// Splits off a binary suffix; returns the text before it and the binary logarithm of its factor.
 fn split_suffix(text: &str) -> Option<(&str, u8)> {
     let text = text.trim();
     let last = text.chars().next_back()?;

@@ -4,12 +4,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitStatus {
     pub code: u8,
-    /// The signal that ended it; 0 for none.
+    /// The signal that ended the program; 0 for none.
     pub signal: u8,
 }
 
 impl ExitStatus {
-    /// Slurm's value in place of a signal if processes were killed by the memory limit.
+    /// Slurm's value in place of a signal if processes were killed for exceeding the memory limit.
     const OUT_OF_MEMORY: u8 = 125;
 
     /// Parses a status as `code:signal` or as the number returned by `wait`.

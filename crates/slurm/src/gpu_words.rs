@@ -1,6 +1,6 @@
 //! GPU models named in other texts, such as node features.
 
-use hsched_model::catalogue::{Recognised, recognise};
+use hsched_model::catalogue::{GpuNameMatch, recognise};
 
 /// Words that negate the name after them: `no-a100`.
 const DENIALS: [&str; 5] = ["no", "non", "not", "without", "except"];
@@ -12,9 +12,9 @@ const LONGEST: usize = 6;
 
 /// Returns the GPU models that a feature, partition or node name contains, as a whole or among its words.
 ///
-/// Of consecutive words, the longest sequence that names a model counts. A name is ignored if an adjacent
-/// word negates or changes it.
-pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
+/// Of consecutive words, the longest sequence that names a model counts. The whole text is ignored if a word
+/// beside a name negates or changes the name.
+pub(super) fn gpu_words(text: &str) -> Vec<GpuNameMatch> {
     let known = |text: &str| recognise(text).filter(|known| known.slice.is_none() && known.model().is_some());
     if let Some(known) = known(text) {
         return vec![known];
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let labels: Vec<String> = gpu_words(text).iter().map(Recognised::label).collect();
+        let labels: Vec<String> = gpu_words(text).iter().map(GpuNameMatch::label).collect();
         assert_eq!(labels, expected, "{text}");
     }
 

@@ -132,7 +132,8 @@ mod tests {
     use super::*;
     use crate::{sinfo, squeue};
 
-    /// Returns the GPUs that a job holds, as `node type=count`, or the note on why they are unknown.
+    /// Asserts the resources that a job holds, as `node type=count cpus=count MiB=count`, or the note on why
+    /// they are unknown.
     fn check(nodes: &str, alloc: &str, per_node: &str, per_job: &str, expected: &str) {
         let line = |node: &str, gres: &str| {
             format!("{node}|gpu|1:00|idle|{gres}|(null)|0/8/0/8|1|0||\u{1e}\n").replace('|', "\u{1f}")

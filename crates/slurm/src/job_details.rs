@@ -4,7 +4,7 @@ use crate::amount;
 use crate::queue::competes;
 use crate::record::value;
 use crate::scontrol_job::{field, record, texts};
-use crate::{CommandLine, JobRecord, time};
+use crate::{CommandLine, JobOptions, JobRecord, time};
 use hsched_model::{Seconds, Time};
 use hsched_queue::{JobFacts, QueueJob, reason_with_blanks};
 
@@ -23,10 +23,10 @@ pub struct JobDetails {
     pub facts: JobFacts,
     /// The batch script, with its arguments.
     pub command: Option<String>,
-    /// The file for its error output.
+    /// The file for the job's error output.
     pub error_file: Option<String>,
-    /// Whether it requests a total number of GPUs rather than a number per node.
-    pub gpus_in_all: bool,
+    /// The options of `sbatch` with which the job was submitted.
+    pub options: JobOptions,
 }
 
 /// Returns the command line that prints a job: `12`, a task `11_3`, a component `9+1`, or all tasks of an array.
@@ -79,7 +79,7 @@ fn details(text: &str) -> Option<JobDetails> {
         },
         command,
         error_file,
-        gpus_in_all: free.contains(" TresPerJob="),
+        options: JobOptions::parse([ids, &record.name, facts, free], record.comment.as_deref()),
         record,
     })
 }

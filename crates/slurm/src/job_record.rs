@@ -9,13 +9,14 @@ pub struct JobRecord {
     pub id: JobId,
     /// The id of the first component and this component's index, for heterogeneous jobs.
     pub het: Option<(JobId, u32)>,
-    /// The id of its array, if it is a task of one.
+    /// The id of the job's array, if it is a task of one.
     pub array: Option<JobId>,
     pub name: String,
     pub state: SlurmState,
     /// Why the job ended, in Slurm's words; only `scontrol` reports it.
     pub reason: Option<String>,
-    /// In the notation of [`QueuedJob`](crate::QueuedJob); with the id it identifies a job.
+    /// Submit time in the notation of [`QueuedJob`](crate::QueuedJob); together with the id it identifies a
+    /// job.
     ///
     /// A requeued job is resubmitted, so each attempt has another time.
     pub submit_time: Option<String>,

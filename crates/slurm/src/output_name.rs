@@ -26,7 +26,7 @@ enum NamePart {
 }
 
 /// Slurm's task number for a job that is not an array.
-const NO_TASK: u32 = 0xffff_fffe;
+pub(crate) const NO_TASK: u32 = 0xffff_fffe;
 
 /// Maximum number width in a pattern.
 const WIDEST: usize = 10;

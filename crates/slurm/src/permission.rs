@@ -16,7 +16,7 @@ pub struct Associations(Vec<Association>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Association {
     account: String,
-    /// The only partition that it applies to, if any.
+    /// The only partition that the association applies to, if any.
     partition: Option<String>,
     /// The allowed QOS; empty if any may be used.
     qos: BTreeSet<String>,
@@ -33,7 +33,7 @@ pub struct PermissionRequest<'a> {
     /// One partition, or several separated by commas.
     pub partition: Option<&'a str>,
     pub qos: Option<&'a str>,
-    /// The smallest number of GPUs that it accepts.
+    /// The smallest number of GPUs that the job accepts.
     pub gpus: u32,
 }
 
@@ -89,7 +89,8 @@ impl Associations {
             .then(|| format!("you cannot use account {account:?}; your accounts are {}", known()))
     }
 
-    /// Returns why Slurm would refuse such a job or never start it, one sentence each; empty if unknown.
+    /// Returns why Slurm would refuse a job with this request or never start it, one sentence each; empty if
+    /// unknown.
     pub fn troubles(&self, wanted: PermissionRequest<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
         let named =
@@ -158,7 +159,7 @@ fn gpu_limit(text: &str) -> Option<u64> {
     text.split(',').find_map(|item| item.trim().strip_prefix("gres/gpu=")?.parse().ok())
 }
 
-/// Returns why a partition accepts no such job; `None` if it does.
+/// Returns why a partition would refuse a job with this request; `None` if it would accept the job.
 fn refusal(partition: &PartitionLimits, wanted: PermissionRequest<'_>) -> Option<String> {
     let name = &partition.name;
     let refused = |allowed: &[String], denied: &[String], text: &str| {

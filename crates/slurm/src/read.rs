@@ -7,7 +7,7 @@ use crate::{CommandError, CommandLine, CommandOutput, Runner};
 /// The pauses before the second and the third attempt.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// Runs a read-only command, and retries it after a pause while Slurm does not answer.
+/// Runs a read-only command, and retries it after a pause while the controller is busy.
 ///
 /// Never for `sbatch` or `scancel`, because an unanswered request may have been received.
 ///

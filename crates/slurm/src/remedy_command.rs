@@ -1,41 +1,25 @@
 //! The command that applies a remedy, so that a pending job starts sooner.
 
 use crate::CommandLine;
+use hsched_model::Seconds;
 use hsched_model::number::to_u64;
-use hsched_model::{Request, Seconds};
 use hsched_queue::{Change, ChangeSet, Remedy, update_id};
 
-/// Facts about the job that commands need.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RemedyTarget<'a> {
-    /// The id as `squeue` shows it.
-    pub id: &'a str,
-    /// The batch script with its arguments, if known.
-    pub script: Option<&'a str>,
-    /// Whether the job requests a total number of GPUs (`--gpus`) rather than a number per node.
-    pub gpus_in_all: bool,
-}
-
-/// Placeholder for an unknown script.
-const SCRIPT: &str = "SCRIPT";
-
-/// Returns the command of a remedy; `changed` is the request after it.
-pub fn remedy_command(remedy: &Remedy, changed: &Request, target: RemedyTarget<'_>) -> CommandLine {
-    let id = update_id(target.id);
-    let update = |fields: Vec<String>| {
-        let begin = ["update".to_owned(), format!("JobId={id}")];
-        CommandLine::new("scontrol", begin.into_iter().chain(fields))
-    };
-    match remedy {
-        Remedy::InPlace(set) => update(set.changes.iter().map(field).collect()),
-        Remedy::NewJob(set) => {
-            let script = target.script.map_or_else(
-                || vec![SCRIPT.to_owned()],
-                |script| script.split_whitespace().map(str::to_owned).collect(),
-            );
-            CommandLine::new("sbatch", options(set, changed, target).into_iter().chain(script))
-        }
-        Remedy::Release => CommandLine::new("scontrol", ["release".to_owned(), id]),
+/// Returns the command of a remedy for the job with this id, as `squeue` shows it; `new_job` returns the command
+/// for a new job, which needs the options of the job.
+///
+/// # Errors
+/// Those of `new_job`.
+pub fn remedy_command<E>(
+    remedy: &Remedy,
+    id: &str,
+    new_job: impl FnOnce(&ChangeSet) -> Result<CommandLine, E>,
+) -> Result<CommandLine, E> {
+    let update = |fields: Vec<String>| update(id, fields);
+    Ok(match remedy {
+        Remedy::InPlace(set) => change_command(set, id),
+        Remedy::NewJob(set) => return new_job(set),
+        Remedy::Release => CommandLine::new("scontrol", ["release".to_owned(), update_id(id)]),
         Remedy::StartNow => update(vec!["StartTime=now".to_owned()]),
         Remedy::NoDependency => update(vec!["Dependency=".to_owned()]),
         Remedy::NoReservation => update(vec!["ReservationName=".to_owned()]),
@@ -47,7 +31,17 @@ pub fn remedy_command(remedy: &Remedy, changed: &Request, target: RemedyTarget<'
         Remedy::Cancel { id, .. } => {
             CommandLine::new("scancel", ["--state=PENDING".to_owned(), update_id(id)])
         }
-    }
+    })
+}
+
+/// Returns the command that changes the pending job with this id.
+pub fn change_command(set: &ChangeSet, id: &str) -> CommandLine {
+    update(id, set.changes.iter().map(field).collect())
+}
+
+fn update(id: &str, fields: Vec<String>) -> CommandLine {
+    let begin = ["update".to_owned(), format!("JobId={}", update_id(id))];
+    CommandLine::new("scontrol", begin.into_iter().chain(fields))
 }
 
 /// Returns a change in the format of `scontrol update`.
@@ -64,34 +58,6 @@ fn field(change: &Change) -> String {
     }
 }
 
-/// Returns changes as options of `sbatch`.
-fn options(set: &ChangeSet, changed: &Request, target: RemedyTarget<'_>) -> Vec<String> {
-    let mut list = Vec::new();
-    let is_of_gpus = |change: &Change| matches!(change, Change::GpuType(_) | Change::Gpus { .. });
-    if set.changes.iter().any(|change| matches!(change, Change::Gpus { .. })) {
-        list.push(format!("--nodes={}", changed.asks.nodes));
-    }
-    if set.changes.iter().any(is_of_gpus) {
-        for ask in &changed.asks.gpus {
-            let gpu_type = ask.gpu_type.as_ref().map_or(String::new(), |name| format!("{name}:"));
-            list.push(if target.gpus_in_all {
-                format!("--gpus={gpu_type}{}", u64::from(ask.count) * u64::from(changed.asks.nodes.max(1)))
-            } else {
-                format!("--gres=gpu:{gpu_type}{}", ask.count)
-            });
-        }
-    }
-    list.extend(set.changes.iter().filter_map(|change| match change {
-        Change::Limit(limit) => Some(format!("--time={}", clock(*limit))),
-        Change::Partition(names) => Some(format!("--partition={names}")),
-        Change::Account(name) => Some(format!("--account={name}")),
-        Change::Qos(name) => Some(format!("--qos={name}")),
-        Change::Memory(mebibytes) => Some(format!("--mem={mebibytes}M")),
-        Change::Cpus(_) | Change::GpuType(_) | Change::Gpus { .. } => None,
-    }));
-    list
-}
-
 /// Returns a time limit in Slurm's format: `7:30:00`, `1-12:00:00`.
 fn clock(limit: Seconds) -> String {
     let minutes = to_u64((limit.0 / 60.0).floor().max(1.0));
@@ -102,26 +68,11 @@ fn clock(limit: Seconds) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_model::{FurtherOptions, GpuType, RequestId};
-    use hsched_queue::{Asks, GpuAsk};
+    use hsched_model::GpuType;
+    use hsched_queue::Asks;
 
-    fn shown(remedy: &Remedy, id: &str, gpus_in_all: bool) -> String {
-        let gpus = vec![GpuAsk { gpu_type: GpuType::new("a100"), count: 4 }];
-        let request = Request {
-            id: RequestId(0),
-            asks: Asks { nodes: 2, gpus, ..Asks::default() },
-            partition: None,
-            account: None,
-            limit: Seconds(86_400.0),
-            run: Seconds(86_400.0),
-            further: FurtherOptions::default(),
-        };
-        let changed = match remedy {
-            Remedy::InPlace(set) | Remedy::NewJob(set) => set.applied(&request),
-            _ => request,
-        };
-        let target = RemedyTarget { id, script: Some("/home/ann/train.sh big"), gpus_in_all };
-        let command = remedy_command(remedy, &changed, target);
+    fn shown(remedy: &Remedy, id: &str) -> String {
+        let command = remedy_command(remedy, id, |_| Err("a new job")).expect("a command");
         format!("{} {}", command.program, command.args.join(" "))
     }
 
@@ -130,32 +81,24 @@ mod tests {
         let set = |changes: Vec<Change>| ChangeSet { changes, drawbacks: Vec::new() };
         let limit = Change::Limit(Seconds(27_000.0));
         let short = Remedy::InPlace(set(vec![limit.clone(), Change::Partition("gpu,short".to_owned())]));
-        assert_eq!(
-            shown(&short, "7", false),
-            "scontrol update JobId=7 TimeLimit=7:30:00 Partition=gpu,short"
-        );
+        assert_eq!(shown(&short, "7"), "scontrol update JobId=7 TimeLimit=7:30:00 Partition=gpu,short");
         let tasks = Remedy::InPlace(set(vec![Change::Limit(Seconds(129_600.0))]));
-        assert_eq!(shown(&tasks, "7_[2-9%3]", false), "scontrol update JobId=7_[2-9] TimeLimit=1-12:00:00");
+        assert_eq!(shown(&tasks, "7_[2-9%3]"), "scontrol update JobId=7_[2-9] TimeLimit=1-12:00:00");
         let v100 = GpuType::new("v100").expect("a type");
         let other = Remedy::NewJob(set(vec![Change::GpuType(v100), limit]));
+        assert_eq!(remedy_command(&other, "7", |_| Err("a new job")), Err("a new job"));
+        assert_eq!(shown(&Remedy::Release, "7"), "scontrol release 7");
+        assert_eq!(shown(&Remedy::StartNow, "7"), "scontrol update JobId=7 StartTime=now");
+        assert_eq!(shown(&Remedy::NoDependency, "7"), "scontrol update JobId=7 Dependency=");
         assert_eq!(
-            shown(&other, "7", false),
-            "sbatch --gres=gpu:v100:4 --time=7:30:00 /home/ann/train.sh big"
-        );
-        let fewer = Remedy::NewJob(set(vec![Change::Gpus { nodes: 1, per_node: 4 }]));
-        assert_eq!(shown(&fewer, "7", true), "sbatch --nodes=1 --gpus=a100:4 /home/ann/train.sh big");
-        assert_eq!(shown(&Remedy::Release, "7", false), "scontrol release 7");
-        assert_eq!(shown(&Remedy::StartNow, "7", false), "scontrol update JobId=7 StartTime=now");
-        assert_eq!(shown(&Remedy::NoDependency, "7", false), "scontrol update JobId=7 Dependency=");
-        assert_eq!(
-            shown(&Remedy::Throttle(4), "7_[2-9%3]", false),
+            shown(&Remedy::Throttle(4), "7_[2-9%3]"),
             "scontrol update JobId=7_[2-9] ArrayTaskThrottle=4"
         );
         let cancel = Remedy::Cancel { id: "9_4".to_owned(), asks: Asks::default(), is_running: true };
-        assert_eq!(shown(&cancel, "7", false), "scancel 9_4");
+        assert_eq!(shown(&cancel, "7"), "scancel 9_4");
         let waits = |id: &str| {
             let remedy = Remedy::Cancel { id: id.to_owned(), asks: Asks::default(), is_running: false };
-            shown(&remedy, "7", false)
+            shown(&remedy, "7")
         };
         assert_eq!(waits("9_[1,3,5,...]"), "scancel --state=PENDING 9");
         assert_eq!(waits("9_[2-4%1]"), "scancel --state=PENDING 9_[2-4]");

@@ -6,10 +6,10 @@ use crate::{CommandError, CommandLine, CommandOutput, JobId, RequestError, Runne
 
 /// A job that Slurm accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Submitted {
+pub struct SubmittedJob {
     /// The job's id; for a heterogeneous job, that of its first component.
     pub id: JobId,
-    /// The cluster that accepted it, if sbatch chose among several.
+    /// The cluster that accepted the job, if sbatch chose among several.
     pub cluster: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 ///
 /// # Errors
 /// If Slurm refuses the job or gives no clear answer.
-pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, RequestError> {
+pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<SubmittedJob, RequestError> {
     let answer = runner.run(command).map_err(|error| RequestError::of(&command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
         let CommandOutput { stdout, stderr } = answer;
@@ -49,7 +49,7 @@ pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, R
 
 /// Returns the job in the output of `--parsable` (`123` or `123;cluster`); wrapper programs may print lines
 /// before it.
-pub fn parse(stdout: &str) -> Option<Submitted> {
+pub fn parse(stdout: &str) -> Option<SubmittedJob> {
     stdout.lines().rev().find_map(|line| {
         let (number, cluster) = match line.trim().split_once(';') {
             Some((number, cluster)) => (number, Some(cluster.to_owned())),
@@ -57,7 +57,7 @@ pub fn parse(stdout: &str) -> Option<Submitted> {
         };
         let digits = number.bytes().all(|b| b.is_ascii_digit());
         let id = number.parse().ok().filter(|id| digits && *id > 0)?;
-        Some(Submitted { id: JobId(id), cluster })
+        Some(SubmittedJob { id: JobId(id), cluster })
     })
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::RecordedRunner;
 
-    fn submitted(answer: Result<CommandOutput, CommandError>) -> Result<Submitted, RequestError> {
+    fn submitted(answer: Result<CommandOutput, CommandError>) -> Result<SubmittedJob, RequestError> {
         let command = command("job.sh", &["--gres=gpu:v100:1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --parsable '--gres=gpu:v100:1' job.sh");
         submit(&RecordedRunner::new([(command.clone(), answer)]), &command)
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_number_may_have_a_cluster_and_lines_before_it() {
         let check = |stdout: &str, id: u32, cluster: Option<&str>| {
-            let expected = Submitted { id: JobId(id), cluster: cluster.map(str::to_owned) };
+            let expected = SubmittedJob { id: JobId(id), cluster: cluster.map(str::to_owned) };
             assert_eq!(parse(stdout), Some(expected), "{stdout}");
         };
         check("123\n", 123, None);

@@ -101,13 +101,14 @@ pub(super) fn record(text: &str) -> Option<JobRecord> {
 
 /// Returns the comment in the text after the command.
 fn comment(free: &str) -> Option<String> {
-    // From 25.11 on, the submit line precedes it and may contain a comment among its options.
+    // From 25.11 on, the submit line precedes the comment and may contain a comment among its options.
     let free = match free.split_once(" SubmitLine=") {
         Some((_, line)) => line.split_once(" WorkDir=").map_or(line, |(_, rest)| rest),
         None => free,
     };
     let (_, text) = free.split_once(" Comment=")?;
-    // The comment ends before the last of these keys, and from 23.02 on before the text of `--extra`.
+    // The comment ends at the last occurrence of the first of these keys that is present; from 23.02 on, the
+    // text of `--extra` comes before that.
     let end = [" StdErr=", " StdIn=", " Power="].iter().find_map(|key| text.rfind(key)).unwrap_or(text.len());
     let text = text.get(..end)?;
     let text = text.rfind(" Extra=").map_or(text, |end| &text[..end]);

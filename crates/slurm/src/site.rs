@@ -1,6 +1,6 @@
 //! A site's Slurm setup: versions, configuration, controllers and partitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDateTime;
 
@@ -35,7 +35,7 @@ pub struct PartitionLimits {
     pub job_factor: Option<u32>,
     /// Whether each job gets its nodes exclusively.
     pub exclusive: bool,
-    /// Whether its jobs may be preempted (`PreemptMode`).
+    /// Whether the partition's jobs may be preempted (`PreemptMode`).
     pub preempted: bool,
     /// `TRESBillingWeights` as printed; empty if there are none.
     pub billing: String,
@@ -128,6 +128,19 @@ impl Config {
     /// Returns the release of Slurm that the controller runs.
     pub fn release(&self) -> Option<(u32, u32)> {
         release(self.get("SLURM_VERSION")?)
+    }
+
+    /// Returns whether the configuration says that there is no such database.
+    pub fn lacks_accounting(&self) -> bool {
+        self.values.contains_key("accountingstoragetype") && !self.has_accounting()
+    }
+
+    /// Returns the names of the generic resources that jobs may request; `None` if the configuration does not
+    /// show them.
+    pub fn gres_types(&self) -> Option<BTreeSet<String>> {
+        self.values.get("grestypes")?;
+        let names = self.get("GresTypes").unwrap_or_default().split(',').map(str::trim);
+        Some(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
     /// Returns whether a database stores accounting data.

@@ -1,4 +1,4 @@
-//! The runner that starts real programs: no other code of hsched does.
+//! The runner that executes real commands with a time limit and limited output.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::environment::Environment;
 use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
-/// Starts programs in a separate process group, with a cleaned environment and without a terminal.
+/// Starts each program in its own process group, with a cleaned environment and without a terminal.
 #[derive(Clone, Debug)]
 pub struct System {
     environment: Environment,

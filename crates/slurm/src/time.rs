@@ -49,7 +49,8 @@ mod tests {
     }
 
     proptest! {
-        /// In a repeated hour the error is at most one hour.
+        /// A time in a repeated hour is read as up to two hours earlier, because zones repeat one or two
+        /// hours.
         #[test]
         fn what_is_printed_is_read(seconds: u32) {
             let time = DateTime::from_timestamp(seconds.into(), 0).expect("a date");

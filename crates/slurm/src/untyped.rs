@@ -11,7 +11,7 @@ use hsched_model::{Cluster, GpuType, Node, NodeName, Selector, hostlist};
 struct TypeEvidence {
     gpu_type: GpuType,
     selector: Selector,
-    /// Its origin, for messages.
+    /// Where the evidence comes from, for messages.
     from: String,
 }
 

@@ -47,7 +47,7 @@ const USUAL_HEIGHT: usize = 24;
 const OTHER_LINES: usize = 5;
 
 impl Board {
-    /// Returns a table if stderr is a terminal and a table is `wanted`.
+    /// Returns a table that is drawn only if it is `wanted` and stdout is a terminal with control sequences.
     pub fn new(terminal: Terminal, wanted: bool) -> Self {
         let is_shown = wanted && terminal.is_watched();
         let bar = is_shown.then(|| {

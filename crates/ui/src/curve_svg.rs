@@ -86,7 +86,7 @@ mod tests {
         let svg = curve_svg(&picture);
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("a&lt;b"));
         assert_eq!((svg.matches("<polyline").count(), svg.matches("<polygon").count()), (3, 1));
-        // The first report is the highest point, the lower bound at the end the lowest.
+        // The first report is the highest point; the lower bound at the last epoch is the lowest.
         assert!(svg.contains("70.0,30.0") && svg.contains("700.0,360.0"), "{svg}");
     }
 }

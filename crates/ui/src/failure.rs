@@ -13,9 +13,9 @@ use crate::Exit;
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// The stable key of its kind, which `hsched help error` explains.
+    /// The stable key of the failure's kind, which `hsched help error` explains.
     pub id: ErrorId,
-    /// The problem and its place.
+    /// The problem and where it is.
     pub message: String,
     /// Possible remedies, one sentence each.
     pub hints: Vec<String>,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Align, Table, Terminal};
 use hsched_model::Bytes;
-use hsched_model::catalogue::{Recognised, count_for, gpus};
+use hsched_model::catalogue::{GpuNameMatch, count_for, gpus};
 
 /// A model, or a slice of one, its memory in GB, and the required number; `None` if one is too small and
 /// several cannot work together.
@@ -18,7 +18,7 @@ struct Fit {
 }
 
 /// Returns the required number for all models, or for the named ones.
-fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
+fn fits(need: Bytes, known: &[(&String, GpuNameMatch)]) -> Vec<Fit> {
     if known.is_empty() {
         let fit = |gpu: &hsched_model::catalogue::Gpu| {
             let gb = gpu.memory.gb;
@@ -26,7 +26,7 @@ fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
         };
         return gpus().iter().map(fit).collect();
     }
-    let of_name = |(name, known): &(&String, Recognised)| {
+    let of_name = |(name, known): &(&String, GpuNameMatch)| {
         // If a name may mean several models, the smallest one is the safe choice.
         Fit { name: (*name).clone(), gb: known.least_memory_gb(), count: known.count_for(need) }
     };
@@ -34,7 +34,7 @@ fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
 }
 
 /// Returns the table, and the corresponding key of a job.
-pub fn fits_table(need: Bytes, known: &[(&String, Recognised)], terminal: Terminal) -> String {
+pub fn fits_table(need: Bytes, known: &[(&String, GpuNameMatch)], terminal: Terminal) -> String {
     let fits = fits(need, known);
     let mut table = Table::new(&[
         ("GPU", Align::Left),
@@ -57,7 +57,7 @@ pub fn fits_table(need: Bytes, known: &[(&String, Recognised)], terminal: Termin
 }
 
 /// Returns the table as JSON.
-pub fn fits_json(need: Bytes, known: &[(&String, Recognised)]) -> Value {
+pub fn fits_json(need: Bytes, known: &[(&String, GpuNameMatch)]) -> Value {
     let fit = |fit: &Fit| json!({ "name": fit.name, "memory_gb": fit.gb, "gpus": fit.count });
     let fits: Vec<Value> = fits(need, known).iter().map(fit).collect();
     json!({ "schema": "hsched.gpus/1", "memory_bytes": need.0, "fits": fits })

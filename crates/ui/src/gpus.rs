@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{Align, Table, Terminal};
-use hsched_model::catalogue::{Gpu, MigSlice, Recognised, source, spellings};
+use hsched_model::catalogue::{Gpu, GpuNameMatch, MigSlice, source, spellings};
 
 /// Returns the table of GPUs.
 pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal) -> String {
@@ -34,7 +34,7 @@ pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal
 }
 
 /// Returns all data about the GPUs that a name may mean, one block for each.
-pub fn gpu_details(name: &str, known: &Recognised, terminal: Terminal) -> String {
+pub fn gpu_details(name: &str, known: &GpuNameMatch, terminal: Terminal) -> String {
     let blocks: Vec<String> =
         known.gpus.iter().map(|gpu| details(gpu, known.slice.as_ref(), terminal)).collect();
     let heading = match blocks.len() {
@@ -132,7 +132,7 @@ pub fn gpu_json(gpu: &Gpu) -> Value {
 }
 
 /// Returns the possible meanings of a name as JSON.
-pub fn recognised_json(name: &str, known: &Recognised) -> Value {
+pub fn recognised_json(name: &str, known: &GpuNameMatch) -> Value {
     let slice = known.slice.as_ref();
     json!({
         "name": name,

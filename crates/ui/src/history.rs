@@ -24,13 +24,13 @@ impl HistoryRow {
         Self { run, usage }
     }
 
-    /// Returns the time of its first start.
+    /// Returns the time of the job's first start.
     pub fn started(&self) -> Option<Time> {
         let starts = self.run.submissions.iter().filter_map(|submission| submission.started);
         starts.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Returns the time from its addition to its first start.
+    /// Returns the time from the job's addition to its first start.
     pub fn wait(&self) -> Option<Seconds> {
         self.started().map(|started| Seconds(started.since(self.run.added).0.max(0.0)))
     }

@@ -5,7 +5,7 @@ use hsched_engine::{JobState, Phase};
 use hsched_model::number::to_f64;
 use hsched_model::{Speed, Time};
 
-/// Returns a warning with remedies if a job misses or has missed its deadline; `None` if it is in time.
+/// Returns a warning with remedies if a job will miss or has missed its deadline; `None` if it is on time.
 pub(super) fn late(tracked: &JobState, now: Time) -> Option<String> {
     let late = tracked.lateness(now)?;
     let deadline = tracked.deadline()?;

@@ -12,7 +12,7 @@ use hsched_plan::curve::MetricKind;
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobMetric {
     pub name: String,
-    /// Its values so far.
+    /// The range of the metric's values so far.
     pub range: MetricRange,
 }
 
@@ -20,7 +20,7 @@ pub struct JobMetric {
 pub type Metrics = BTreeMap<JobName, JobMetric>;
 
 impl JobMetric {
-    /// Returns its newest value.
+    /// Returns the metric's newest value.
     pub fn last(&self) -> f64 {
         self.range.last
     }
@@ -38,8 +38,8 @@ pub fn shown_metric<'a>(names: &[&'a str], target: Option<&str>) -> Option<&'a s
     usual.or_else(|| names.iter().find(|name| name.contains("loss"))).or(names.first()).copied()
 }
 
-/// Returns whether a metric should fall or rise: as the target of one of the jobs says, else by its name;
-/// `None` if the name says nothing.
+/// Returns the direction in which a metric improves: from the target of one of the jobs, else from its name;
+/// `None` if the name gives none.
 pub fn direction<'a>(
     metric: &str,
     targets: impl IntoIterator<Item = (&'a str, GoalMode)>,

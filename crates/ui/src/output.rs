@@ -27,8 +27,8 @@ pub fn create_output(path: &Path, text: &str) -> io::Result<()> {
     whole(path, text.as_bytes())?.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
 
-/// Replaces a file atomically and keeps the old content under the name `older`. Both have its permissions;
-/// for a symbolic link, the target is replaced.
+/// Replaces a file atomically and keeps the old content under the name `older`. Both files get the
+/// permissions of the original; for a symbolic link, the target is replaced.
 ///
 /// # Errors
 /// If writing fails, or the file no longer contains `before`.

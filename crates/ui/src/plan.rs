@@ -84,7 +84,7 @@ impl<'a> PlanEntry<'a> {
         self.verdicts.iter().filter_map(Verdict::placement)
     }
 
-    /// Returns its row, with the deadline last; `None` if none of its copies is placed.
+    /// Returns the job's row, with the deadline last; `None` if none of its copies is placed.
     fn cells(&self, problem: &Problem) -> Option<[String; 7]> {
         let (first, job) = (self.placed().next()?, &self.models[0]);
         let mut slots: Vec<Slot> = Vec::new();

@@ -28,7 +28,7 @@ pub struct RowMetric {
     pub last: f64,
 }
 
-/// The columns of the CSV besides parameters; a parameter with such a name gets a prefix.
+/// The columns of the CSV besides parameters; a parameter with one of these names gets a prefix.
 const RESULT_COLUMNS: [&str; 11] =
     ["name", "sweep", "metric", "best", "best_epoch", "last", "epoch", "epochs", "gpu_hours", "state", "why"];
 

@@ -119,7 +119,8 @@ pub struct Best<'a> {
     pub value: f64,
 }
 
-/// Returns the best job for each model and metric; none if the direction of the metric is unknown.
+/// Returns the best job for each model and metric that several jobs have reported; none if the direction of
+/// the metric is unknown.
 pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
     let mut groups: BTreeMap<(&str, &str), Vec<(&JobState, &JobMetric)>> = BTreeMap::new();
     for tracked in &state.jobs {

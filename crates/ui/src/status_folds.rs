@@ -11,7 +11,7 @@ use hsched_model::Time;
 /// Number of jobs from which a sweep has a single line.
 const MANY: usize = 6;
 
-/// Number of failed jobs of a sweep that are named below its line.
+/// Maximum number of failed jobs of a sweep that are named below its line.
 const NAMED: usize = 3;
 
 /// A row of the table.
@@ -55,8 +55,8 @@ pub(super) fn rows(state: &State) -> Vec<StatusRow<'_>> {
 }
 
 impl SweepFold<'_> {
-    /// Returns the cells of its line: name, states, GPUs in use, epochs of all jobs, epoch time, end, best
-    /// metric.
+    /// Returns the cells of the sweep's line: name, states, GPUs in use, epochs of all jobs, epoch time, end,
+    /// best metric.
     pub(super) fn cells(&self, metrics: &Metrics, now: Time) -> [String; 7] {
         let sum = |count: fn(&JobState) -> u64| self.jobs.iter().map(|tracked| count(tracked)).sum::<u64>();
         let none = || "-".to_owned();
@@ -78,7 +78,7 @@ impl SweepFold<'_> {
         counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the GPUs of its running jobs.
+    /// Returns the GPUs of the sweep's running jobs.
     fn gpus(&self) -> Option<String> {
         let mut all = Gpus::default();
         for attempt in self.jobs.iter().filter_map(|tracked| tracked.phase.running()) {
@@ -105,7 +105,7 @@ impl SweepFold<'_> {
         Some(format!("in {}", duration(Time(last).since(now))))
     }
 
-    /// Returns the best metric of its jobs; `None` if its direction is unknown.
+    /// Returns the best metric of the sweep's jobs; `None` if its direction is unknown.
     fn best(&self, metrics: &Metrics) -> Option<String> {
         let jobs: Vec<JobState> = self.jobs.iter().map(|tracked| (*tracked).clone()).collect();
         let state = State { jobs, ..State::default() };

@@ -32,7 +32,7 @@ pub struct Story {
 /// One line of a story.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoryLine {
-    /// When it was noticed, if that was before the turn that prints it.
+    /// When the event was noticed, if that was before the turn that prints it.
     pub at: Option<Time>,
     /// The job of the line; lines about nodes have none.
     pub job: Option<JobName>,
@@ -55,7 +55,7 @@ pub enum StoryTopic {
     Epoch,
     /// Reports that are not counted.
     Report,
-    /// An attempt was asked to end or saved for another reason, and the job continues.
+    /// An attempt saved and ended, because it was asked to or for another reason, and the job continues.
     Saved,
     /// An attempt failed, and the job continues.
     End,
@@ -123,7 +123,7 @@ impl StoryTopic {
         Self::ALL.into_iter().find(|topic| topic.word() == word)
     }
 
-    /// Returns the terminal code for the colour of such lines.
+    /// Returns the terminal code for the colour of lines about this topic.
     fn colour(self) -> Option<&'static str> {
         match self {
             Self::Completed | Self::NodeBack => Some("32"),
@@ -158,7 +158,7 @@ impl Story {
         Self { backend, ..Self::default() }
     }
 
-    /// Records the events of a turn of the engine.
+    /// Records an event or an action of the engine.
     pub fn hear(&mut self, told: Update<'_>) {
         match told {
             Update::Event(event) => self.events.push(event.clone()),
@@ -274,7 +274,7 @@ impl Story {
     }
 }
 
-/// Returns whether an event reports a submission as pending that has ended since.
+/// Returns whether an event reports as pending a submission that has ended since.
 fn is_overtaken(event: &Event, events: &[Event]) -> bool {
     let Event::News { of, news: News::Queued { .. } | News::Waits(_) } = event else { return false };
     let ended =
@@ -371,8 +371,8 @@ fn planned(run: &Run, intent: &PlannedSubmission, state: &State, backend: Backen
     line(&job.name, StoryTopic::Submission, format!("to be {verb} on {gpus}{prediction}{clause}"))
 }
 
-/// Returns one line for all nodes that were lost in the same way and for the same reason, and one for all
-/// that are back.
+/// Returns one line for each group of nodes that were lost in the same way and for the same reason, and one
+/// line for all nodes that are back.
 fn nodes(events: &[Event]) -> Vec<StoryLine> {
     let mut away: BTreeMap<(Availability, Option<&str>), Vec<&NodeName>> = BTreeMap::new();
     let mut back = Vec::new();

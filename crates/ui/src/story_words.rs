@@ -9,7 +9,7 @@ use hsched_engine::{
 };
 use hsched_model::{GpuType, Job, JobId, NodeName, Seconds, hostlist};
 
-/// Returns the line of an event, if the event is relevant.
+/// Returns the line for an event, if the event is relevant.
 pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
     if let Some(script) = script_of(event, state) {
         return tell_script(event, script);

@@ -27,9 +27,9 @@ pub struct Terminal {
 pub struct TerminalKind {
     /// Columns, if the user has set them.
     pub columns: Option<usize>,
-    /// Whether it understands no control sequences.
+    /// Whether the terminal understands no control sequences.
     pub is_dumb: bool,
-    /// Whether it can show only ASCII.
+    /// Whether the terminal can show only ASCII.
     pub is_ascii: bool,
 }
 
@@ -146,7 +146,7 @@ impl Terminal {
         let asked = PollFd::new(stdout.as_fd(), PollFlags::empty());
         let mut asked = if is_read { vec![asked] } else { Vec::new() };
         asked.extend(news.map(|news| PollFd::new(news, PollFlags::POLLIN)));
-        // A signal may only shorten the wait.
+        // A signal can only shorten the wait.
         let heard = poll(&mut asked, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX));
         heard.is_ok() && is_read && asked[0].any() == Some(true)
     }

@@ -21,9 +21,9 @@ pub struct When<'a> {
 /// A job and its requests.
 #[derive(Clone, Debug)]
 pub struct WhenJob<'a> {
-    /// Its name, and the names of jobs with the same estimates.
+    /// The job's name, and the names of jobs with the same estimates.
     pub names: Vec<&'a str>,
-    /// Its position in the queue as text.
+    /// The job's position in the queue as text.
     pub place: Option<String>,
     pub rows: Vec<WhenRow<'a>>,
     /// The row to submit, with the reason.
@@ -66,8 +66,8 @@ const SORTED: &str = "; rows in order of the mean of DONE IN";
 /// The meaning of a time without an interval.
 const BY_LIMITS: &str = "by limits: as if every job ran until its time limit; not simulated further";
 
-/// The longest time in the picture, as a multiple of the best time to completion; for several jobs, of the
-/// largest of these.
+/// The longest time in the picture, as a multiple of the best time to completion; for several jobs, as a
+/// multiple of the largest of their best times.
 const REACH: f64 = 3.0;
 const COMMON_REACH: f64 = 1.5;
 

@@ -26,8 +26,9 @@ pub struct WhyJob<'a> {
 #[derive(Clone, Debug)]
 pub struct WhyAdvice<'a> {
     pub number: usize,
-    pub command: String,
-    /// Its changes and costs.
+    /// The remedy's command, or why the command is unknown.
+    pub command: Result<String, &'a str>,
+    /// The remedy's changes and costs.
     pub change: String,
     pub drawbacks: Vec<String>,
     pub start: &'a Start,
@@ -92,7 +93,15 @@ pub fn why_text(job: &WhyJob, terminal: Terminal) -> String {
         text.push_str(kind.heading());
         text.push('\n');
         for advice in list {
-            let _ = writeln!(text, "{:>3}  {}", advice.number, advice.command);
+            match &advice.command {
+                Ok(command) => {
+                    let _ = writeln!(text, "{:>3}  {command}", advice.number);
+                }
+                Err(why) => {
+                    let words = wrap(&format!("no command: {why}"), width.saturating_sub(5), "     ");
+                    let _ = writeln!(text, "{:>3}  {words}", advice.number);
+                }
+            }
             let words = format!("     {}", wrap(&advice.words(job.now), width.saturating_sub(5), "     "));
             text.push_str(&words);
             text.push('\n');

@@ -86,7 +86,7 @@ impl WaitDensity {
         self.0.iter().enumerate().map(|(bin, part)| part * middle(bin)).sum()
     }
 
-    /// Returns the probability of waits shorter than a given one, as its logarithm.
+    /// Returns the probability of waits shorter than the one whose logarithm is given.
     pub(crate) fn below(&self, log_wait: f64) -> f64 {
         let place = ((log_wait - FIRST) / WIDTH).clamp(0.0, to_f64(BINS));
         let whole = to_usize(place).min(BINS - 1);

@@ -8,8 +8,8 @@ use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// The streams of a request: with GPUs or not, partition, size class, account, account within its partition,
-/// and similar requests of its account.
+/// Number of streams of a request: with GPUs or not, partition, size class, account, account within its
+/// partition, and similar requests of its account.
 pub(crate) const STREAMS: usize = 6;
 const PARTITION: usize = 1;
 const ACCOUNT: usize = 3;
@@ -113,7 +113,7 @@ fn of_request(record: &WaitRecord, row: &mut Vec<f32>) {
     );
 }
 
-/// A request's position in a stream, among those of its look.
+/// A request's position in a stream, among the requests of its look.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamPlace {
     before: f64,
@@ -177,7 +177,7 @@ struct Tallies {
     /// Index of each stream in the lists below, by kind and number.
     slots: Vec<Vec<usize>>,
     of_streams: Vec<Vec<StreamTally>>,
-    /// By half-life: the site's curve, and those of streams that have one, by kind and index.
+    /// By half-life: the site's curve, and the curves of the streams that have one, by kind and index.
     curves: Vec<(SurvivalCurve, Vec<Vec<SurvivalCurve>>)>,
 }
 

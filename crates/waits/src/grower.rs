@@ -144,7 +144,7 @@ pub(crate) struct Grower<'a> {
     pub rows: &'a TrainingRows,
     /// Prefix sums before each line of a row, and after its last.
     pub sums: &'a [Sums],
-    /// First line of each row, not counting those additional entries.
+    /// First line of each row, not counting the additional entries of `sums`.
     pub offsets: &'a [u32],
 }
 

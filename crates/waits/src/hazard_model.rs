@@ -111,7 +111,7 @@ fn narrow(number: f64) -> f32 {
 mod tests {
     use super::*;
 
-    /// Waits of 10^3 and 10^5 s by the first feature; the second has no effect.
+    /// The first feature decides whether the wait is 10^3.1 or 10^5.1 s; the second has no effect.
     fn examples(features: &[[f32; 2]], censored_at: f64) -> Vec<Example<'_>> {
         let wait = |kind: f32| if kind > 0.5 { 5.1 } else { 3.1 };
         let seen = |wait: f64| (wait.min(censored_at), wait <= censored_at);

@@ -22,7 +22,7 @@ pub(crate) struct TrainingRows {
     pub codes: Vec<Vec<u8>>,
     /// Bins in which each row was pending.
     pub steps: Vec<u8>,
-    /// Whether it started in the last of these.
+    /// Whether the row's job started in the last of these bins.
     pub started: Vec<bool>,
     pub weights: Vec<f32>,
 }

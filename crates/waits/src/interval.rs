@@ -119,7 +119,8 @@ impl PastEstimate {
         (to_u64(self.asked.0 / DAY), self.account)
     }
 
-    /// Returns the probability that the interval for a deviation contains the wait; 1 or 0 if it is known.
+    /// Returns the probability that the interval for a deviation contains the wait; 1 or 0 if the wait is
+    /// known.
     fn held(&self, deviation: usize, now: Time) -> f64 {
         let [low, high] = self.ends[deviation];
         let log = |time: Time| time.since(self.asked).0.max(1.0).log10();
@@ -134,7 +135,8 @@ impl PastEstimate {
     }
 }
 
-/// Returns the smallest deviation with sufficient coverage, interpolated between two of the list.
+/// Returns the smallest deviation with sufficient coverage, interpolated between two of the list; the largest
+/// of the list if none suffices.
 fn first_to_hold(held: &[f64]) -> f64 {
     let mut before = (0.0, DEVIATIONS[0]);
     for (held, deviation) in held.iter().zip(DEVIATIONS) {

@@ -36,12 +36,13 @@ impl SurvivalCurve {
         }
     }
 
-    /// Returns the total weight of its waits.
+    /// Returns the total weight of the recorded waits.
     pub(crate) fn weight(&self) -> f64 {
         self.total
     }
 
-    /// Returns the hazards of a stream within a larger one; without one, those of the site.
+    /// Returns the hazards of a stream, shrunk towards the hazards of a larger one; without a larger one, the
+    /// hazards of the whole site.
     pub(crate) fn hazards(&self, parent: Option<&Hazards>) -> Hazards {
         let mut at_risk = self.total;
         let mut hazards = [0.0; BINS];

@@ -229,8 +229,7 @@ mod tests {
         (0..20).map(job).collect()
     }
 
-    /// Returns the medians of the last day's jobs; `change` is applied to all jobs after they have been
-    /// queried.
+    /// Returns the medians of the last day's jobs; `change` is first applied to all jobs.
     fn medians(days: u32, change: impl Fn(&mut WaitRecord, Time)) -> Vec<f64> {
         let mut history = WaitHistory::default();
         let now = Time(f64::from(days) * DAY);

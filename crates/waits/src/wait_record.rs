@@ -16,14 +16,14 @@ pub struct QueueFigures(pub [f32; FIGURES]);
 /// A job with its request, from the time at which its wait is estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitRecord {
-    /// Sort key for jobs submitted in the same second.
+    /// Identifies the job, and sorts jobs submitted at the same time.
     pub id: u64,
-    /// Start of its wait: the look that showed it pending, or its submission.
+    /// Start of the wait: the look that showed the job pending, or its submission.
     pub asked: Time,
     pub submitted: Time,
-    /// Time at which it became eligible; `None` if it was not yet eligible.
+    /// Time at which the job became eligible; `None` if it was not yet eligible.
     pub eligible: Option<Time>,
-    /// Numbers in place of its account and its partition.
+    /// Numbers in place of the account and the partition.
     pub account: u32,
     pub partition: u32,
     pub cpus: f64,
@@ -31,11 +31,11 @@ pub struct WaitRecord {
     pub limit_s: f64,
     pub gpus: f64,
     pub queue: QueueFigures,
-    /// The times at which it started and ended, as known today. Only `started_by` and `ended_by` read them,
-    /// so that an estimate of the past cannot use later data.
+    /// The times at which the job started and ended, as known today. Only `started_by` and `ended_by` read
+    /// them, so that an estimate of the past cannot use later data.
     pub started: Option<Time>,
     pub ended: Option<Time>,
-    /// Time at which it was last seen pending, for a job that left the queue without a known start.
+    /// Time at which the job was last seen pending, for a job that left the queue without a known start.
     pub pending_until: Option<Time>,
 }
 
@@ -71,18 +71,18 @@ impl Default for QueueFigures {
 }
 
 impl WaitRecord {
-    /// Returns when it started, if that was known at a given time.
+    /// Returns when the job started, if this was known at a given time.
     pub(crate) fn started_by(&self, now: Time) -> Option<Time> {
         self.started.filter(|started| *started <= now)
     }
 
-    /// Returns when it ended, if that was known at a given time.
+    /// Returns when the job ended, if this was known at a given time.
     pub(crate) fn ended_by(&self, now: Time) -> Option<Time> {
         self.ended.filter(|ended| *ended <= now)
     }
 
-    /// Returns the decimal logarithm of its wait in seconds, and whether it has started; for a pending job,
-    /// the wait so far.
+    /// Returns the decimal logarithm of the wait in seconds, and whether the job has started; for a pending
+    /// job, the wait so far.
     pub fn wait_by(&self, now: Time) -> (f64, bool) {
         let started = self.started_by(now);
         let until = self.pending_until.filter(|until| *until < now).unwrap_or(now);
@@ -90,7 +90,7 @@ impl WaitRecord {
         (wait.max(1.0).log10(), started.is_some())
     }
 
-    /// Returns whether it was pending at a given time.
+    /// Returns whether the job was pending at a given time.
     pub(crate) fn is_pending_at(&self, now: Time) -> bool {
         self.started_by(now).is_none() && self.pending_until.is_none_or(|until| until >= now)
     }

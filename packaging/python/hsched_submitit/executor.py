@@ -32,7 +32,7 @@ class HschedExecutor(slurm.SlurmExecutor):
     at_most: int
         maximum number of allocations of a pool at a time
     gpus_per_allocation: int
-        GPUs of each allocation of a pool, or concurrent functions if they have no GPUs; by default as many as its functions need, and at most 4, or 8
+        GPUs of each allocation of a pool, or concurrent functions if they have no GPUs; by default as many as its functions need, and at most 4 (without GPUs, 8)
     allocation_min: int
         minutes of each allocation of a pool; by default the time that its functions need, and at most 12 hours or timeout_min
     """
@@ -47,7 +47,7 @@ class HschedExecutor(slurm.SlurmExecutor):
 
     @classmethod
     def affinity(cls) -> int:
-        """1, below Slurm's 2: it is used only on request, with `cluster="hsched"`."""
+        """1, below Slurm's 2, so that it is used only on request, with `cluster="hsched"`; -1 without hsched or Slurm."""
         return -1 if calls.program() is None or slurm.SlurmExecutor.affinity() < 0 else 1
 
     @classmethod

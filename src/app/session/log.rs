@@ -34,7 +34,8 @@ pub(crate) struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Returns the log of queued jobs: it has no table, and repeats a note after a turn without it.
+    /// Returns the log of queued jobs: it has no table, and prints a note again if it returns after a turn in
+    /// which it was absent.
     pub(crate) fn of_queue(context: &'a Context, format: Format, dry_run: bool) -> Self {
         Self::new(context, format, BackendKind::Queue, true, dry_run)
     }
@@ -148,8 +149,10 @@ impl<'a> Log<'a> {
 
     /// Reports each slow node once, and again if it was not slow in between.
     fn name_slow_nodes(&self, state: &State) {
-        let named = self.named_slow.replace(Some(self.slow_nodes(state))).unwrap_or_default();
-        for slow in state.node_times.slow(state::now(self.context)) {
+        let slow_nodes = state.node_times.slow(state::now(self.context));
+        let names = slow_nodes.iter().map(|slow| slow.node.clone()).collect();
+        let named = self.named_slow.replace(Some(names)).unwrap_or_default();
+        for slow in slow_nodes {
             if !named.contains(&slow.node) {
                 self.board.aside(|| self.context.note(&slow_note(&slow)));
             }

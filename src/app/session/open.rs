@@ -123,7 +123,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
         let cluster = match self.world.backend_kind() {
             BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
             // Jobs of `hsched run` are not in the queue, even of a cluster without a name.
-            BackendKind::Queue => self.context.cluster_name().or_else(|| {
+            BackendKind::Queue => self.context.slurm.cluster_name().or_else(|| {
                 let cluster = self.ledger.cluster().filter(|cluster| *cluster == LOCAL_CLUSTER);
                 cluster.map(|_| slurm::NAME.to_owned())
             }),

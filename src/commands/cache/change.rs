@@ -49,7 +49,7 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Removes a model on one GPU type or on all.
+/// Removes the speeds of a model on one GPU type or on all.
 pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failure> {
     let ForgetArgs { model, gpu_type, dry_run, format } = args;
     let (forgotten, before, after) = speeds::change(context, *dry_run, |file| {

@@ -15,7 +15,7 @@ const JOBS: &str = include_str!("jobs.yaml");
 /// The job with a wrong speed in its file, the GPU type, and the true samples per second.
 const WRONG: (&str, &str, f64) = ("lstm", "v100", 340.0);
 
-/// The job that fails, and the epoch of its second run.
+/// The job whose second submission fails, and the epoch in which it fails.
 const FAILS: (&str, u64) = ("bert", 3);
 
 /// The node that fails, and when.

@@ -5,9 +5,9 @@ use std::path::Path;
 use chrono::TimeDelta;
 use serde_json::json;
 
-use crate::app::asking::time;
 use crate::app::context::{Context, Format};
-use crate::app::permissions::user_name;
+use crate::app::slurm::permissions::user_name;
+use crate::app::state;
 use crate::commands::cli::{json_text, print};
 use hsched_engine::clock::Clock;
 use hsched_model::ErrorId;
@@ -39,8 +39,8 @@ pub(super) fn bundle(
 ) -> Result<Exit, Failure> {
     let now = context.clock.now();
     let user = user_name();
-    let version = context.ask(&site::version_command("sinfo"))?;
-    let jobs = own_jobs(&context.ask(&squeue::command())?);
+    let version = context.slurm.ask(&site::version_command("sinfo"))?;
+    let jobs = own_jobs(&context.slurm.ask(&squeue::command())?);
     let version = site::version(&version);
     let release = version.as_deref().and_then(site::release);
     let calls = calls(&user, release, now, now - PAST, &jobs);
@@ -54,7 +54,7 @@ pub(super) fn bundle(
     }
     let recorded = record(context, &calls, &user, names);
     let failed = recorded.iter().filter(|call| call.error.is_some()).count();
-    let bundle = SavedBundle::new(version, time(&context.clock).0, recorded);
+    let bundle = SavedBundle::new(version, state::now(context).0, recorded);
     let bytes = bundle.to_bytes().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &bytes).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))

@@ -82,7 +82,8 @@ fn named(cluster: &Cluster, meant: impl Fn(&Node) -> bool) -> Option<String> {
     (!names.is_empty()).then(|| hostlist::compress(names))
 }
 
-/// `chosen` is the setting: a partition, or several separated by commas.
+/// Returns the checks of the partitions. `chosen` is the setting: a partition, or several separated by
+/// commas.
 pub(super) fn partitions(partitions: &[PartitionLimits], chosen: Option<&str>) -> Vec<Check> {
     let list: Vec<String> = partitions.iter().map(limits).collect();
     let mut checks = vec![Check::ok("partitions", list.join("; "))];

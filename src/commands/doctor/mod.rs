@@ -1,4 +1,5 @@
-//! `hsched doctor`: checks the environment and gives advice; changes nothing, except with `--restore`.
+//! `hsched doctor`: checks the environment and gives advice; changes nothing, except with `--restore` and
+//! `--remove-looks`.
 
 mod account;
 mod bundle;
@@ -19,8 +20,8 @@ use serde_json::{Value, json};
 use self::bundle::NamesIn;
 use self::check::{Check, Level};
 use crate::app::context::{Context, Format};
-use crate::app::input::printed_cluster;
-use crate::app::permissions::{associations, user_name};
+use crate::app::slurm::permissions::{associations, user_name};
+use crate::app::slurm::printed_cluster;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::settings::{Origin, SettingsProblem, process_environment};
 use hsched_engine::clock::Clock;

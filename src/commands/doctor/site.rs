@@ -99,7 +99,7 @@ pub(super) fn het_jobs(config: &Config, het_steps: bool) -> Check {
     }
 }
 
-/// `answer` is the output of sacct, if it was called.
+/// Returns the check of the accounting. `answer` says whether sacct works here, if it was called.
 pub(super) fn accounting(config: &Config, answer: Option<Result<(), CommandError>>) -> Check {
     match answer {
         None => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::check::Check;
 use crate::app::context::Context;
 use crate::app::state;
-use hsched_engine::live::{Reported, reported};
+use hsched_engine::live::{ReportedData, reported};
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{Inspection, StateError, StateLocation};
 use hsched_model::Bytes;
@@ -104,7 +104,7 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
         .into_iter()
         .map(|finding| note(finding.file, &finding.what).advise(finding.advice))
         .collect();
-    let Reported { odd, notes, .. } =
+    let ReportedData { odd, notes, .. } =
         reported(directory, &state, &mut RecentSamples::default(), state::now(context));
     checks.extend(odd.into_iter().map(|(of, what)| {
         Check::note(NAME, format!("{}: {what}", of.name()))

@@ -20,7 +20,7 @@ const FEATURES: [(SlurmRelease, &str); 2] =
 /// (inclusive).
 const CRASHES: [(SlurmRelease, u32); 2] = [((25, 5), 7), ((25, 11), 5)];
 
-/// The newest srun whose heterogeneous steps crash them.
+/// The newest srun whose heterogeneous steps crash these releases of slurmd.
 const OLD_STEPS: SlurmRelease = (24, 11);
 
 /// Returns the check of the commands' version; `tried` lists the calls of these checks, and whether the

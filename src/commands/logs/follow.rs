@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::output::{FileGrowth, FilePart};
-use crate::app::printed::{Printed, latest, submissions};
+use crate::app::printed::{SubmissionOutput, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, LogOutput, unreadable};
 use hsched_engine::clock::Clock as _;
@@ -55,7 +55,7 @@ impl<'a> Follower<'a> {
             let Ok(tracked) = self.args.find(&state) else { return Ok(Exit::Done) };
             self.take_up(tracked)?;
             let is_over = tracked.phase.is_over() || self.is_left_alone()?;
-            // This follows the observation, so all output before the end is present.
+            // The output is read after the state, so all output before the end is present.
             if !self.print()? {
                 return Ok(Exit::Done);
             }
@@ -98,7 +98,7 @@ impl<'a> Follower<'a> {
         self.turn_to(next)
     }
 
-    fn turn_to(&mut self, next: &Printed) -> Result<(), Failure> {
+    fn turn_to(&mut self, next: &SubmissionOutput) -> Result<(), Failure> {
         next.note(self.context);
         self.said = "";
         self.output.several = next.parts.len() > 1;

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::output::FilePart;
-use crate::app::printed::{Printed, latest, submissions};
+use crate::app::printed::{SubmissionOutput, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
@@ -57,7 +57,7 @@ impl Subcommand for Args {
         }
         if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
             let chains = script_chains(&state::root(context)?);
-            // The last of several runs with the same name counts.
+            // The last of several chains with the same name counts.
             if let Some(chain) =
                 chains.iter().rev().find(|chain| chain.name == self.job || chain.run == self.job)
             {
@@ -114,8 +114,8 @@ impl Args {
         &self,
         context: &Context,
         tracked: &JobState,
-        all: &'a [Printed],
-    ) -> Result<&'a Printed, Failure> {
+        all: &'a [SubmissionOutput],
+    ) -> Result<&'a SubmissionOutput, Failure> {
         let job = &tracked.job.name;
         let wrong = |message: String| {
             let failure = Failure::new(Exit::Usage, message).id(ErrorId::UnknownJob);

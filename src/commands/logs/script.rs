@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::output::{FileGrowth, FilePart};
-use crate::app::script_files::{piece_output, script_output};
+use crate::app::slurm::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, LogOutput, unreadable};
 use hsched_engine::clock::Clock as _;
@@ -82,7 +82,7 @@ impl Args {
             .hint("it was removed, or is on a file system that this machine cannot see")
     }
 
-    /// Prints the output of a script's pieces: the last one that started, or that of `--attempt`.
+    /// Prints the output of one piece of a script: the last one that started, or that of `--attempt`.
     pub(super) fn of_chain(&self, context: &Context, chain: &ScriptChain) -> Result<Exit, Failure> {
         if self.of_run.is_some() || self.task.is_some() {
             let message = format!("{} runs in pieces: --attempt N prints that of piece N", self.job);

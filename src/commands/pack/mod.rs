@@ -11,14 +11,15 @@ use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::planning::PlanningArgs;
 use crate::app::pool_size::{self, PoolRequest, PoolShape};
-use crate::app::sbatch_options::refuse_options;
 use crate::app::session::Session;
+use crate::app::slurm::sbatch_options::refuse_options;
+use crate::app::slurm::{self, permissions};
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, permissions, slurm};
+use crate::app::{file_kind, input};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
-use crate::commands::pack::room::Room;
+use crate::commands::pack::room::PoolRoom;
 use crate::settings::Feature;
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::render::Together;
@@ -96,7 +97,7 @@ pub(super) struct PackRequest<'a> {
     pub run: &'a str,
     /// Options for sbatch.
     pub sbatch: &'a [String],
-    /// The flags for its hsched run.
+    /// The flags for `hsched run` in the allocation.
     pub planning: &'a PlanningArgs,
     pub dry_run: bool,
     pub format: Format,
@@ -202,8 +203,8 @@ impl PackSubmission<'_> {
     }
 
     /// Returns the GPUs of each Slurm job.
-    fn room(&self) -> Room<'_> {
-        Room { gpus: self.gpus(), nodes: self.args.nodes }
+    fn room(&self) -> PoolRoom<'_> {
+        PoolRoom { gpus: self.gpus(), nodes: self.args.nodes }
     }
 
     /// Returns how many Slurm jobs the jobs can use at the same time.
@@ -234,7 +235,7 @@ impl PackSubmission<'_> {
             .hint("increase --time, or set a shorter checkpoint.grace"))
     }
 
-    /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
+    /// Returns the queue request of each Slurm job, chosen as by `when`; `None` if there is no choice.
     fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
         let gpus = self.gpus();
@@ -348,7 +349,8 @@ impl PackSubmission<'_> {
         Ok(())
     }
 
-    /// Submits the first Slurm jobs; returns them with their scripts. If Slurm refuses a later one, the leader of the pool tries again.
+    /// Submits the first Slurm jobs, and returns them with their scripts. If Slurm refuses a later one, the
+    /// leader of the pool tries again.
     fn submit(&self, wanted: usize) -> Result<Vec<(JobId, PathBuf)>, Failure> {
         let mut allocations = Vec::new();
         for seat in (1..).take(wanted) {

@@ -6,13 +6,13 @@ use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType, 
 use hsched_ui::{Exit, Failure};
 
 /// The GPUs of each Slurm job of a pool.
-pub(super) struct Room<'a> {
+pub(super) struct PoolRoom<'a> {
     pub gpus: &'a NodeGpus,
     pub nodes: u32,
 }
 
 /// GPUs of a node that a job can use.
-struct Offer {
+struct NodeOffer {
     /// `None` if they may have any type.
     gpu_type: Option<GpuType>,
     count: u32,
@@ -20,7 +20,7 @@ struct Offer {
     size: u32,
 }
 
-impl Room<'_> {
+impl PoolRoom<'_> {
     /// Refuses a job that can never run here.
     pub(super) fn check(&self, job: &Job) -> Result<(), Failure> {
         let offers = self.offers(job)?;
@@ -78,16 +78,16 @@ impl Room<'_> {
     ///
     /// # Errors
     /// If it can use none of their types.
-    fn offers(&self, job: &Job) -> Result<Vec<Offer>, Failure> {
+    fn offers(&self, job: &Job) -> Result<Vec<NodeOffer>, Failure> {
         let Some(counts) = self.gpus.by_type() else {
             let size = least_size(job);
-            return Ok(vec![Offer { gpu_type: None, count: self.gpus.count(), size }]);
+            return Ok(vec![NodeOffer { gpu_type: None, count: self.gpus.count(), size }]);
         };
         let types: Vec<GpuType> = counts.iter().map(|(gpu_type, _)| gpu_type.clone()).collect();
         let (mut offers, mut reasons) = (Vec::new(), Vec::new());
         for ((gpu_type, count), size) in counts.into_iter().zip(worker_sizes(job, &types)) {
             match size {
-                Ok(size) => offers.push(Offer { gpu_type: Some(gpu_type), count, size }),
+                Ok(size) => offers.push(NodeOffer { gpu_type: Some(gpu_type), count, size }),
                 Err(why) => reasons.push(format!("{gpu_type}: {why}")),
             }
         }
@@ -135,8 +135,8 @@ fn worker_sizes(job: &Job, types: &[GpuType]) -> Vec<Result<u32, UnusableType>> 
 }
 
 /// Returns a number of each offer with its type: `4 v100 or 8 t4`.
-fn words(offers: &[Offer], number: impl Fn(&Offer) -> u32) -> String {
-    let one = |offer: &Offer| match &offer.gpu_type {
+fn words(offers: &[NodeOffer], number: impl Fn(&NodeOffer) -> u32) -> String {
+    let one = |offer: &NodeOffer| match &offer.gpu_type {
         Some(gpu_type) => format!("{} {gpu_type}", number(offer)),
         None => formats::counted(number(offer) as usize, "GPU"),
     };
@@ -158,7 +158,7 @@ mod tests {
             );
             let jobs = formats::jobs::parse(&text).expect("a job");
             let gpus = NodeGpus::Any(4);
-            let room = Room { gpus: &gpus, nodes };
+            let room = PoolRoom { gpus: &gpus, nodes };
             types.each_ref().map(|gpu_type| room.suits(&jobs, gpu_type, &types))
         };
         assert_eq!(suited(1, ""), [false, true]);

@@ -73,7 +73,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the selected jobs, each with the data that only this command needs.
+    /// Returns the selected jobs, each with the options and settings of this command.
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let text = input::text(&self.jobs)?;
         let mut jobs = input::jobs(&text, &self.jobs)?;

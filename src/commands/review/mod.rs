@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 
-use crate::app::asking;
 use crate::app::context::{Context, Format};
 use crate::app::input;
-use crate::app::queue_look::{self, Freshness};
+use crate::app::slurm::queue_look::{self, Freshness};
 use crate::app::start_estimates::{self, ClusterQueue};
+use crate::app::state;
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, Time};
 use hsched_slurm::accounting::{self, Accounting, HeaderError};
 use hsched_slurm::review::review;
+use hsched_slurm::site::Config;
 use hsched_slurm::time;
 use hsched_ui::{Exit, Failure, ReviewReport, review_text};
 
@@ -40,6 +41,9 @@ pub(super) struct Args {
     /// Estimate the saved waiting from a saved snapshot of the queue (`hsched when --save`) instead of asking Slurm.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
+    /// Read Slurm's queue now instead of using a look that is up to a minute old.
+    #[arg(long, conflicts_with_all = ["from", "snapshot"])]
+    refresh: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -62,6 +66,9 @@ impl Subcommand for Args {
         let names = review(&runs);
         let queue = if names.iter().any(waits::is_smaller) { self.queue(context)? } else { None };
         let saved = waits::saved(context, &names, queue.as_ref());
+        if let Some(seen) = queue.as_ref().and_then(|queue| queue.seen_earlier()) {
+            context.note(&seen);
+        }
         let text = match self.format {
             Format::Json => json_text(&json::json(&names, &saved, &accounting))?,
             Format::Table => review_text(
@@ -85,14 +92,20 @@ impl Args {
             let newest = accounting.newest;
             return Ok((accounting, newest));
         }
+        if context.slurm.config().is_some_and(Config::lacks_accounting) {
+            let message = "this Slurm has no accounting database, which hsched review reads with sacct";
+            return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::SlurmRefused)
+                .hint("read the saved output of sacct of another cluster with --from FILE"));
+        }
         let now = context.clock.now();
-        let printed = context.ask(&accounting::command(now - TimeDelta::days(self.days.into())))?;
+        let printed = context.slurm.ask(&accounting::command(now - TimeDelta::days(self.days.into())))?;
         let read = Accounting::parse(printed.as_bytes(), |text| time::unix(text).map(Time));
         let accounting = read.map_err(|error| {
             Failure::new(Exit::Failed, format!("the output of sacct cannot be read: {error}"))
                 .id(ErrorId::SlurmOutput)
         })?;
-        Ok((accounting, Some(asking::time(&context.clock))))
+        Ok((accounting, Some(state::now(context))))
     }
 
     /// Returns the queue for the estimates of saved waiting; `None` if only a file is read.
@@ -100,7 +113,7 @@ impl Args {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => start_estimates::of_file(context, path).map(Some),
             (None, Some(_)) => Ok(None),
-            (None, None) => Ok(match queue_look::look(context, Freshness::AMinute) {
+            (None, None) => Ok(match queue_look::look(context, Freshness::of(self.refresh)) {
                 Ok(looked) => Some(ClusterQueue::live(context, looked)),
                 Err(failure) => {
                     context.note(&format!("cannot estimate the saved waiting: {}", failure.message));

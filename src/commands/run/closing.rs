@@ -8,7 +8,7 @@ use hsched_local::{BEFORE_END, NOTICE_BEFORE};
 use hsched_model::{Seconds, Time};
 use hsched_ui::{Exit, Failure};
 
-/// Time beyond their grace period before jobs are killed.
+/// Time beyond the jobs' grace period before jobs are killed.
 pub(super) const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
@@ -18,7 +18,7 @@ const TERMINATE: i32 = nix::sys::signal::Signal::SIGTERM as i32;
 /// The signal with which Slurm announces the end of an allocation.
 pub(super) const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
-/// How early Slurm may announce it: a minute, plus some seconds for the transmission.
+/// How much earlier than asked Slurm may send the signal: a minute, plus some seconds for the transmission.
 const EARLY: Seconds = Seconds(65.0);
 
 impl LocalRun<'_> {
@@ -74,8 +74,8 @@ impl LocalRun<'_> {
         is_announced_early(end, Seconds(graces.fold(0.0, f64::max)), now)
     }
 
-    /// Asks all jobs to save, with a message; returns when slow jobs are killed. `signal` is 0 if no signal
-    /// caused it.
+    /// Asks all jobs to save and prints a message; returns the time at which jobs that are still running will
+    /// be killed. `signal` is 0 if no signal caused it.
     pub(super) fn ask_to_save(&self, work: &mut RunTurns<'_>, signal: i32) -> Time {
         let at_work = work.session.world.here.at_work();
         if at_work > 0 {
@@ -145,7 +145,7 @@ impl LocalRun<'_> {
     }
 }
 
-/// Returns the more important of two signals: SIGTERM, then Ctrl-C, then any other.
+/// Returns the more important of two signals: SIGTERM, then Ctrl-C, then other signals, then Slurm's notice.
 pub(super) fn stronger(first: Option<i32>, second: i32) -> i32 {
     let rank = |signal: i32| match signal {
         TERMINATE => 4,
@@ -182,7 +182,7 @@ mod tests {
         check(&[INTERRUPT, TERMINATE, NOTICE], TERMINATE);
         check(&[INTERRUPT, HANGUP, NOTICE], INTERRUPT);
         check(&[NOTICE, HANGUP], HANGUP);
-        // There is no signal, because the allocation is about to end.
+        // 0 stands for no signal: the allocation is about to end.
         check(&[0, NOTICE], NOTICE);
     }
 

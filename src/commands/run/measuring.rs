@@ -7,7 +7,9 @@ use crate::app::wanted::{MissingSpeed, wanted};
 use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason, earliest};
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
-use hsched_engine::{Action, JobState, KeepsNothing, State, SubmissionRecord, Timed, Update, World as _};
+use hsched_engine::{
+    Action, JobState, KeepsNothing, State, StepTiming, SubmissionRecord, Update, World as _,
+};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedCell, ThroughputMatrix};
 use hsched_ui::Failure;
@@ -17,8 +19,8 @@ use std::collections::BTreeSet;
 const LIMIT: Seconds = Seconds(600.0);
 
 impl LocalRun<'_> {
-    /// Measures the jobs that have no speed on one of several types; returns the signal that asked it to end,
-    /// if there was one.
+    /// Measures the jobs without a known speed that can use several types; returns the signal that asked it
+    /// to end, if there was one.
     ///
     /// # Errors
     /// If the name of a job is too long to derive that of a short run, or reports cannot be read.
@@ -138,7 +140,7 @@ fn has_shown(context: &Context, tracked: &JobState, now: Time) -> bool {
 }
 
 /// Returns the steps that an attempt timed with `training.probe`; empty if they cannot be read.
-fn trials(context: &Context, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Vec<Timed> {
+fn trials(context: &Context, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Vec<StepTiming> {
     let Some((attempt, root)) = attempt.zip(state::root(context).ok()) else { return Vec::new() };
     reports::probes(&report_folder(&root, &attempt.run, tracked.job.name.as_str())).unwrap_or_default()
 }

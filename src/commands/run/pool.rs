@@ -80,8 +80,8 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Takes the lead with the lock and returns the members; `None` if it `has_served` and all jobs have
-    /// ended.
+    /// Takes the lead with the lock and returns the members; `None` if this member `has_served` and all jobs
+    /// have ended.
     fn take_over(&self, has_served: bool) -> Result<Option<OtherMembers>, StateError> {
         let root = self.directory.root();
         if has_served {

@@ -1,19 +1,17 @@
 //! The size of a pool: its leader submits more allocations, cancels pending ones that are not needed, and
 //! dismisses idle members.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::pool_size;
-use crate::app::slurm;
+use crate::app::slurm::{self, PoolAllocation};
 use crate::commands::run::turns::{LocalRun, RunTurns};
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::store::PoolFolder;
 use hsched_engine::{JobState, Phase};
 use hsched_local::{Lead, MAY_IDLE};
 use hsched_model::Job;
-use hsched_slurm::pool_jobs::{self, PoolJob};
-use hsched_slurm::scancel;
 
 /// How often Slurm is asked for the pool's allocations while the pool may grow or shrink.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
@@ -23,7 +21,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
 /// The leader's data about the size of its pool.
 #[derive(Debug, Default)]
-pub(super) struct Sizing {
+pub(super) struct PoolSizer {
     /// Time of the next query to Slurm.
     not_before: Duration,
     /// Allocations that were pending when Slurm was last asked.
@@ -34,7 +32,7 @@ pub(super) struct Sizing {
     refusal: Option<String>,
 }
 
-impl Sizing {
+impl PoolSizer {
     /// Returns whether an allocation is pending.
     pub(super) fn is_growing(&self) -> bool {
         self.pending > 0
@@ -44,7 +42,7 @@ impl Sizing {
 impl LocalRun<'_> {
     /// Adjusts the pool to the number of allocations that its jobs can use. Returns whether the leader itself
     /// is no longer needed.
-    pub(super) fn size(&self, work: &mut RunTurns<'_>, sizing: &mut Sizing) -> bool {
+    pub(super) fn size(&self, work: &mut RunTurns<'_>, sizing: &mut PoolSizer) -> bool {
         let RunTurns { session, .. } = work;
         let is_here_idle = session.world.here.at_work() == 0;
         let Some(lead) = &mut session.world.lead else { return false };
@@ -71,19 +69,16 @@ impl LocalRun<'_> {
     }
 
     /// Submits or cancels allocations until the required number is in the queue.
-    fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut Sizing) {
-        let Ok(printed) = self.context.ask(&pool_jobs::command()) else { return };
-        let mut jobs = pool_jobs::parse(&printed, &plan.scripts);
+    fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut PoolSizer) {
+        let Some(mut jobs) = slurm::pool_allocations(self.context, &plan.scripts) else { return };
         while jobs.len() < needed {
-            let is_free =
-                |script: &&std::path::PathBuf| jobs.iter().all(|job| Path::new(&job.script) != **script);
+            let is_free = |script: &&PathBuf| jobs.iter().all(|job| job.script != **script);
             let Some(script) = plan.scripts.iter().find(is_free) else { break };
             match slurm::submit(self.context, script, &plan.sbatch) {
                 Ok(id) => {
                     sizing.refusal = None;
                     self.telling.log.say(&format!("submitted Slurm job {id} for the pool"));
-                    let script = script.display().to_string();
-                    jobs.push(PoolJob { id, state: hsched_slurm::SlurmState::Pending, script });
+                    jobs.push(PoolAllocation { job: id, is_pending: true, script: script.clone() });
                 }
                 Err(failure) => {
                     sizing.not_before = elapsed + AFTER_REFUSAL;
@@ -99,15 +94,15 @@ impl LocalRun<'_> {
             }
         }
         let mut surplus = jobs.len().saturating_sub(needed);
-        let mut pending = jobs.iter().filter(|job| job.state.is_pending()).count();
-        for job in jobs.iter().rev().filter(|job| job.state.is_pending()) {
+        let mut pending = jobs.iter().filter(|job| job.is_pending).count();
+        for job in jobs.iter().rev().filter(|job| job.is_pending) {
             if surplus == 0 {
                 break;
             }
             let name = crate::commands::pack::NAME;
-            if scancel::send(&self.context.slurm, &scancel::cancel_pending(name, job.id)).is_ok() {
+            if slurm::cancel_pending(self.context, name, job.job) {
                 (surplus, pending) = (surplus - 1, pending - 1);
-                self.telling.log.say(&format!("cancelled pending Slurm job {}: no longer needed", job.id));
+                self.telling.log.say(&format!("cancelled pending Slurm job {}: no longer needed", job.job));
             }
         }
         sizing.pending = pending;

@@ -1,14 +1,14 @@
 //! Where jobs run: on this machine, or in the surrounding allocation.
 
 use crate::app::context::Context;
+use crate::app::slurm::{self, AllocatedDevices};
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts, own_slurm_restarts};
 use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
 use hsched_local::probe::{self, Facts};
-use hsched_local::{Device, DeviceCount, Devices};
+use hsched_local::{DeviceCount, Devices};
 use hsched_model::catalogue::recognise;
-use hsched_model::{ErrorId, GpuType, JobId, Node, NodeName, Time, Usage};
-use hsched_slurm::allocation::{self, AllocatedNode};
+use hsched_model::{ErrorId, GpuType, JobId, Time};
 use hsched_ui::{Exit, Failure};
 
 /// The devices for jobs, and how ranks are started on them.
@@ -75,8 +75,8 @@ impl ExecutionTarget {
         }
     }
 
-    /// Returns the devices as those of a member of a pool. With `counts`, they are simulated devices of its
-    /// only node.
+    /// Returns the devices as those of a member of a pool; `counts` has the same meaning as in
+    /// [`Self::find`].
     ///
     /// # Errors
     /// If this is not a Slurm job, or there are no devices.
@@ -91,11 +91,7 @@ impl ExecutionTarget {
         let member = MemberId::new(JobId(job), own_slurm_restarts());
         let end = match target.end {
             Some(end) => Some(end),
-            None => context
-                .ask(&allocation::command(JobId(job)))
-                .ok()
-                .and_then(|text| allocation::parse(&text).end)
-                .map(Time),
+            None => slurm::devices_of(context, JobId(job)).ok().and_then(|allocated| allocated.end),
         };
         let devices = target.devices.of_member(&member);
         let cpus = own_slurm_job_facts().cpus.filter(|_| counts.is_some());
@@ -127,27 +123,17 @@ impl ExecutionTarget {
 
     fn allocation(context: &Context, job: JobId) -> Result<Self, Failure> {
         context.refuse_forbidden(Feature::Together)?;
-        let text = match context.ask(&allocation::command(job)) {
-            Ok(text) => text,
+        let AllocatedDevices { devices, end } = match slurm::devices_of(context, job) {
+            Ok(allocated) => allocated,
             Err(failure) => return Self::unanswered(context, failure),
         };
-        let allocation = allocation::parse(&text);
-        let nodes: Vec<(Node, Vec<Device>)> = allocation.nodes.iter().filter_map(node).collect();
-        let devices = Devices::new(nodes);
         if devices.count() == 0 {
             let message = format!("the current Slurm job {job} has no GPUs");
             return Err(Failure::new(Exit::Failed, message)
                 .id(ErrorId::NoGpu)
                 .hint("request GPUs with --gres, or define devices with --devices cpu:4"));
         }
-        Ok(Self {
-            devices,
-            launcher: Launcher::Steps,
-            threads: None,
-            end: allocation.end.map(Time),
-            job: Some(job),
-            member: None,
-        })
+        Ok(Self { devices, launcher: Launcher::Steps, threads: None, end, job: Some(job), member: None })
     }
 
     /// Returns the GPUs of this machine for a job with one node if Slurm does not answer. Ranks are then
@@ -188,17 +174,4 @@ impl ExecutionTarget {
         let shares = shares.filter_map(|node| Some(node.cpus?.total / u64::from(node.gpu_total())));
         shares.min().map(|cpus| u32::try_from(cpus).unwrap_or(u32::MAX).max(1))
     }
-}
-
-/// Returns a node of an allocation; programs address its devices by index.
-fn node(allocated_node: &AllocatedNode) -> Option<(Node, Vec<Device>)> {
-    let mut node = Node::new(NodeName::new(&allocated_node.name).ok()?);
-    node.cpus = allocated_node.cpus.map(|total| Usage { total, used: 0 });
-    node.memory = allocated_node.memory.map(|memory| Usage { total: memory.0, used: 0 });
-    let device = |(place, gpu_type): (usize, &GpuType)| Device {
-        gpu_type: gpu_type.clone(),
-        name: place.to_string(),
-        memory: None,
-    };
-    Some((node, allocated_node.devices.iter().enumerate().map(device).collect()))
 }

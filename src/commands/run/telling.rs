@@ -13,13 +13,13 @@ use hsched_model::Time;
 use hsched_ui::{Exit, Failure, status_table};
 
 /// The log and the final summary of `hsched run`.
-pub(super) struct Telling<'a> {
+pub(super) struct RunReporter<'a> {
     context: &'a Context,
     format: Format,
     pub(super) log: Log<'a>,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> RunReporter<'a> {
     pub(super) fn new(context: &'a Context, format: Format, dry_run: bool) -> Self {
         Self { context, format, log: Log::of_devices(context, format, dry_run) }
     }

@@ -10,9 +10,9 @@ use crate::app::slurm;
 use crate::app::state;
 use crate::commands::run::closing::stronger;
 use crate::commands::run::complaint::Complaints;
-use crate::commands::run::sizing::Sizing;
+use crate::commands::run::sizing::PoolSizer;
 use crate::commands::run::target::ExecutionTarget;
-use crate::commands::run::telling::Telling;
+use crate::commands::run::telling::RunReporter;
 use crate::commands::run::{Args, assumed};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::live::{ScriptContext, on_endings};
@@ -33,10 +33,10 @@ pub(super) struct LocalRun<'a> {
     pub(super) rules: Rules,
     pub(super) target: ExecutionTarget,
     pub(super) waker: Waker,
-    pub(super) telling: Telling<'a>,
+    pub(super) telling: RunReporter<'a>,
     /// Whether Slurm seems to have announced the end of this allocation.
     pub(super) is_announced: Cell<bool>,
-    /// The daemon for runs that share GPUs, if the owner asks for it.
+    /// The daemon for runs that share GPUs, if the user requests it.
     mps: Option<MpsDaemon>,
 }
 
@@ -57,7 +57,7 @@ struct TurnResult {
 pub(super) enum WakeReason {
     /// An event has occurred or is due.
     Turn,
-    /// A signal asks it to end.
+    /// A signal asks hsched to end.
     Ending(i32),
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Ending {
 /// The program of this process, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Time within which reports are handled together, as epochs may be short and jobs many.
+/// Time within which reports are handled together, because epochs may be short and jobs may be many.
 const TOGETHER: Duration = Duration::from_millis(500);
 
 /// Delay before a policy is called again that asked for an immediate call.
@@ -107,7 +107,7 @@ impl<'a> LocalRun<'a> {
         let fair = target.fair_cpus().unwrap_or(u32::MAX);
         rules.most_gpus = target.devices.has_slots().then_some(1);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
-        let telling = Telling::new(context, args.format, args.dry_run);
+        let telling = RunReporter::new(context, args.format, args.dry_run);
         Ok(Self {
             args,
             context,
@@ -121,7 +121,7 @@ impl<'a> LocalRun<'a> {
         })
     }
 
-    /// Runs the jobs of the state and the given ones until all have ended or a signal asks it to end.
+    /// Runs the jobs of the state and the given ones until all have ended or a signal asks hsched to end.
     ///
     /// # Errors
     /// If the state is unusable.
@@ -136,7 +136,7 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Starts the MPS daemon if it is wanted; without one, the runs share their GPUs all the same.
+    /// Starts the MPS daemon if it is requested; without it, the runs still share their GPUs.
     fn start_mps(&self) -> Option<MpsDaemon> {
         if !self.args.mps || self.args.dry_run {
             return None;
@@ -232,7 +232,7 @@ impl<'a> LocalRun<'a> {
                 .id(ErrorId::TimeTooShort)
                 .hint("request more time from Slurm, or set a shorter checkpoint.grace"));
         }
-        let (mut trouble, mut sizing) = (Complaints::default(), Sizing::default());
+        let (mut trouble, mut sizing) = (Complaints::default(), PoolSizer::default());
         loop {
             let turned = self.turn_or_trouble(work, &mut trouble)?;
             if work.session.state.is_over() {

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs};
-use crate::app::named::Named;
+use crate::app::named::WordParser;
 use crate::app::policy_args::PolicyName;
 use crate::app::policy_flags::{AllPolicies, PolicyFlags};
 use crate::app::report::ReportArgs;
@@ -85,7 +85,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = formats::parse_duration)]
     restart_cost: Option<Seconds>,
     /// Work that a stopped job loses: nothing, or its current epoch.
-    #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = Named(&Loses::NAMES))]
+    #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = WordParser(&Loses::NAMES))]
     lose: Loses,
     /// Decide by the rules of `hsched watch --moves auto` on a shared cluster: no running job is stopped only to
     /// wait, and policies that reschedule running jobs stop only jobs with the key `checkpoint`. Each move waits
@@ -94,7 +94,7 @@ pub(super) struct Args {
     queue_wait: Option<Seconds>,
     /// Whether running jobs move between nodes of the same type, so that a job on several nodes fits on one:
     /// never (off), only to free GPUs (gather), or also by moving other jobs (full).
-    #[arg(long, value_name = "HOW", default_value = "full", value_parser = Named(&Repacking::NAMES))]
+    #[arg(long, value_name = "HOW", default_value = "full", value_parser = WordParser(&Repacking::NAMES))]
     repack: Repacking,
     /// Relative error of the work that policies see: each job gets a random factor between 1 - NOISE and 1 + NOISE.
     #[arg(long, value_name = "NOISE", default_value_t = 0.0, value_parser = noise)]
@@ -352,7 +352,7 @@ fn knowledge() -> String {
     format!("What policies know about jobs, besides the requested GPUs:\n{}", lines.collect::<String>())
 }
 
-/// Returns the names of all policies: the placing ones, the one that forks jobs, and the one with a network.
+/// Returns the names of all policies: those of the registry, and `hadare`, which forks jobs.
 fn policies() -> Vec<&'static str> {
     PolicyName::all().into_iter().chain([HADARE]).collect()
 }

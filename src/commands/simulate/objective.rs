@@ -1,7 +1,7 @@
 //! The objectives of policies that accept one.
 
 use crate::app::context::Context;
-use crate::app::named::Named;
+use crate::app::named::WordParser;
 use crate::commands::simulate::sweep::HADARE;
 use hsched_lab::hadare::ForkObjective;
 use hsched_model::ErrorId;
@@ -15,7 +15,7 @@ pub(super) struct ObjectiveArgs {
     /// own objective. hadare: with mean-jct, jobs that can complete within the round are the first to get nodes;
     /// with makespan, the job that ends last gets the next node.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = Named(&Objective::NAMES))]
+          value_parser = WordParser(&Objective::NAMES))]
     pub objective: Objective,
 }
 

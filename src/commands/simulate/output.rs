@@ -50,7 +50,7 @@ pub(super) struct EventFile<'a> {
 
 /// Where the events were written.
 pub(super) struct EventText {
-    /// Whether they are on stdout, with the summary as the last line.
+    /// Whether the events are on stdout, with the summary as the last line.
     pub to_stdout: bool,
 }
 

@@ -25,7 +25,7 @@ pub(super) enum SweepAxis {
 
 /// One replay.
 pub(super) struct CellRun {
-    /// Index of its cell.
+    /// Index of the cell that the replay belongs to.
     pub cell: usize,
     pub policy: String,
     /// The record, or the reason for its absence: the problem is too large for the policy.

@@ -9,7 +9,7 @@ use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::commands::cli::{Subcommand, print};
-use hsched_lab::trace::table::Read;
+use hsched_lab::trace::table::ParsedEntries;
 use hsched_lab::trace::{self, Applications, GavelSpeeds, RecordedJob, TraceError};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job};
@@ -166,7 +166,7 @@ impl From<Failure> for Wrong {
 }
 
 impl TraceSource {
-    fn read(&self, text: &str) -> Result<Read<Job>, Wrong> {
+    fn read(&self, text: &str) -> Result<ParsedEntries<Job>, Wrong> {
         Ok(match self {
             Self::Sacct(args) => whole(accounts::parse(text, args.gpu_type.as_ref())?, args.estimate),
             Self::Philly(args) => whole(trace::philly(text, &args.gpu_type)?, args.estimate),
@@ -191,9 +191,9 @@ pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
     GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
 }
 
-fn whole(read: Read<RecordedJob>, estimate: bool) -> Read<Job> {
-    let Read { entries, bad, skipped } = read;
-    Read { entries: trace::recorded_jobs(entries, estimate), bad, skipped }
+fn whole(read: ParsedEntries<RecordedJob>, estimate: bool) -> ParsedEntries<Job> {
+    let ParsedEntries { entries, bad, skipped } = read;
+    ParsedEntries { entries: trace::recorded_jobs(entries, estimate), bad, skipped }
 }
 
 pub(super) fn wrong(path: &Path, error: &TraceError) -> Failure {
@@ -207,7 +207,7 @@ const LISTED: usize = 20;
 ///
 /// # Errors
 /// If there are no jobs.
-fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Failure> {
+fn told(context: &Context, file: &Path, read: ParsedEntries<Job>) -> Result<Vec<Job>, Failure> {
     let say = |line: &str| context.terminal.say(line);
     for bad in read.bad.iter().take(LISTED) {
         say(&format!("{}: {bad}", input::name(file)));

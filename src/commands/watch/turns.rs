@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
-use crate::app::script_moves::{self, MoveOptions};
-use crate::app::script_submission;
 use crate::app::session::{Log, PlanOptions, QueueSession};
+use crate::app::slurm::script_moves::{self, MoveOptions};
+use crate::app::slurm::script_submission;
 use crate::app::state;
 use crate::app::unison;
 use crate::app::unread_events;
@@ -26,9 +26,10 @@ pub(super) struct Watch<'a> {
     pub context: &'a Context,
     pub rules: Rules,
     log: Log<'a>,
-    /// Jobs that ended earlier are ignored unless it has followed them.
+    /// Time at which the `watch` began. Jobs that ended earlier are ignored unless this `watch` has followed
+    /// them.
     begun: Time,
-    /// Jobs that had not ended at one of its turns.
+    /// Jobs that had not ended at one of this `watch`'s turns.
     followed: RefCell<BTreeSet<JobName>>,
     /// Jobs whose output was already examined at their end.
     heard: RefCell<BTreeSet<JobName>>,

@@ -1,7 +1,9 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched_plan::{Changed, JobModel, Objective, Problem, Progress, Rounds, Sharing, TypeModel, WorkerNode};
+use hsched_plan::{
+    JobModel, Objective, Problem, ProblemChanges, Progress, Rounds, Sharing, TypeModel, WorkerNode,
+};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {
@@ -63,7 +65,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
         limits: Vec::new(),
         forecasts: Vec::new(),
         start_estimates: None,
-        changed: Changed::All,
+        changed: ProblemChanges::All,
     }
 }
 

@@ -13,7 +13,7 @@ pub trait Clock {
     /// Returns the date and time.
     fn now(&self) -> DateTime<Utc>;
 
-    /// Returns the time since the clock was made; never goes back.
+    /// Returns the time since the clock was created; it never decreases.
     fn elapsed(&self) -> Duration;
 
     /// Waits.

@@ -10,7 +10,7 @@ use hsched_model::number::to_f64;
 
 /// All data found in reports at one observation.
 #[derive(Debug, Default)]
-pub struct Reported {
+pub struct ReportedData {
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
     /// Unexpected content of rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
@@ -26,8 +26,8 @@ pub struct Reported {
 /// The last epoch gets the time at which rank 0's file was last written; earlier ones are spread evenly since
 /// the one before them. Also returns running submissions that are stuck, from the samples of their nodes.
 /// `root` is the state directory. A report that cannot be read now is read at the next look.
-pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> Reported {
-    let mut all = Reported::default();
+pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> ReportedData {
+    let mut all = ReportedData::default();
     let mut folders = Vec::new();
     for tracked in &state.jobs {
         for submission in tracked.phase.submissions() {

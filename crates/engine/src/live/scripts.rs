@@ -17,7 +17,7 @@ pub struct ScriptContext {
     pub template: Template,
     /// The state directory, absolute.
     pub state: PathBuf,
-    /// Directory of jobs that name none; absolute.
+    /// Directory of jobs that set none; absolute.
     pub directory: PathBuf,
     /// Options passed unchanged to sbatch on its command line.
     pub sbatch: Vec<String>,
@@ -31,7 +31,7 @@ pub struct JobScript {
     /// The submission for which the script was written.
     pub of: SubmissionKey,
     pub text: Result<String, String>,
-    /// The directory in which it runs.
+    /// The directory in which the script runs.
     pub workdir: PathBuf,
     pub walltime: Walltime,
     /// Notes for the user, one sentence each.

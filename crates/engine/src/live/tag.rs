@@ -11,7 +11,7 @@ pub struct Tag {
     pub run: String,
     /// The job's name in its job file.
     pub job: String,
-    /// Its number among the job's copies; 0 if there is only one.
+    /// The copy's number among the job's copies; 0 if there is only one.
     pub copy: u32,
 }
 

@@ -41,7 +41,7 @@ pub trait PoolFiles {
 
 /// A file to be written.
 #[derive(Serialize)]
-struct Written<'a, T> {
+struct WrittenFile<'a, T> {
     schema: &'static str,
     #[serde(flatten)]
     content: &'a T,
@@ -58,7 +58,7 @@ struct PoolFileHeader {
 /// # Errors
 /// If a number is not finite.
 pub(crate) fn write<T: Serialize>(content: &T) -> Result<String, String> {
-    serde_json::to_string(&Written { schema: SCHEMA, content }).map_err(|error| error.to_string())
+    serde_json::to_string(&WrittenFile { schema: SCHEMA, content }).map_err(|error| error.to_string())
 }
 
 /// Returns the content of a file.

@@ -15,19 +15,19 @@ use hsched_model::{JobId, Time};
 pub enum PoolSighting {
     /// The member was told to start it and has not claimed it.
     Ordered,
-    /// The member has claimed it and has not reported its end.
+    /// The member has claimed the submission and has not reported its end.
     Running { job_id: Option<JobId>, since: Option<Time> },
     Ended {
         end: End,
-        /// The time at which it started; `None` if its member claimed it, but did not start it.
+        /// The time at which the submission started; `None` if its member claimed it, but did not start it.
         since: Option<Time>,
         at: Time,
     },
-    /// Its member could not start it.
+    /// The submission's member could not start it.
     Refused(Answer),
-    /// No member started it, and none will.
+    /// No member started the submission, and none will.
     NeverStarted,
-    /// Its member is over and did not report the outcome.
+    /// The submission's member is over and did not report the outcome.
     Lost,
 }
 

@@ -22,15 +22,15 @@ pub struct PoolReport {
     /// Counter that increases while the member lives.
     pub beat: u64,
     pub nodes: Vec<MemberNode>,
-    /// When its allocation ends.
+    /// When the member's allocation ends.
     pub end: Option<Time>,
-    /// Whether it asks to leave; it then accepts no more orders.
+    /// Whether the member asks to leave; it then accepts no more orders.
     #[serde(default)]
     pub leaving: bool,
-    /// Whether it has left: none of its processes remain, and this report is its last.
+    /// Whether the member has left: none of its processes remain, and this report is its last.
     #[serde(default)]
     pub left: bool,
-    /// The submissions that it started, until the leader has dropped their orders.
+    /// The submissions that the member started, until the leader has dropped their orders.
     pub submissions: Vec<StartedSubmission>,
 }
 
@@ -43,7 +43,7 @@ pub struct MemberNode {
     /// In bytes.
     pub memory: Option<u64>,
     pub devices: Vec<MemberDevice>,
-    /// Whether Slurm has removed it from the allocation.
+    /// Whether Slurm has removed the node from the allocation.
     #[serde(default)]
     pub is_lost: bool,
 }
@@ -52,7 +52,7 @@ pub struct MemberNode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberDevice {
     pub gpu_type: GpuType,
-    /// Its memory in bytes.
+    /// The device's memory in bytes.
     pub memory: Option<u64>,
 }
 
@@ -60,13 +60,13 @@ pub struct MemberDevice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartedSubmission {
     pub of: SubmissionKey,
-    /// The process id of its guard; 0 if its member did not start it.
+    /// The process id of the submission's guard; 0 if its member did not start it.
     pub job_id: JobId,
-    /// The time at which it started or, if it did not start, at which its member reported that.
+    /// The time at which the submission started or, if it did not start, at which its member reported that.
     pub since: Time,
-    /// How and when it ended.
+    /// How and when the submission ended.
     pub ended: Option<(End, Time)>,
-    /// Why it was not started, if so, in the form that the leader uses for its own devices.
+    /// Why the submission was not started, if so, in the form that the leader uses for its own devices.
     #[serde(default)]
     pub refusal: Option<Answer>,
 }
@@ -103,7 +103,7 @@ pub struct Order {
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
     Run,
-    /// Let it save and end.
+    /// Let the submission save and end.
     Stop,
     Kill,
 }
@@ -123,7 +123,7 @@ pub struct SubmissionStart {
     pub epochs: u64,
     /// Threads of a rank if its job sets none.
     pub threads: Option<u64>,
-    /// Time that it may take to save.
+    /// Time that the submission may take to save.
     #[serde(default)]
     pub grace: Seconds,
 }
@@ -131,7 +131,7 @@ pub struct SubmissionStart {
 /// The parameters of the pool's submission; its leader needs them to submit more allocations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolPlan {
-    /// The devices of an allocation.
+    /// Number of devices of an allocation.
     pub capacity: u32,
     /// The scripts, one for each allocation that may exist at a time.
     pub scripts: Vec<PathBuf>,
@@ -152,7 +152,7 @@ impl MemberId {
         (Self::new(job, restarts) == member).then_some(member)
     }
 
-    /// Returns its Slurm job.
+    /// Returns the member's Slurm job.
     pub fn job(&self) -> JobId {
         self.parts().map_or(JobId(0), |(job, _)| job)
     }
@@ -167,7 +167,8 @@ impl MemberId {
         Some((JobId(job.parse().ok()?), restarts.parse().ok()?))
     }
 
-    /// Returns the name of one of its nodes in the state; two members may have parts of the same node.
+    /// Returns the name of one of the member's nodes in the state; two members may have parts of the same
+    /// node.
     pub fn node(&self, name: &NodeName) -> NodeName {
         NodeName::new(&format!("{name}{OF_MEMBER}{self}")).unwrap_or_else(|_| name.clone())
     }

@@ -35,7 +35,7 @@ pub struct Worker<F> {
     report: PoolReport,
     /// The last demand for each submission.
     asked: Vec<(SubmissionKey, Demand)>,
-    /// The submissions that it has claimed, or tried to claim, by order.
+    /// The ordered submissions that the worker has claimed or tried to claim.
     claimed: BTreeSet<SubmissionKey>,
     /// The submissions whose end the leader has seen.
     forgotten: BTreeSet<SubmissionKey>,
@@ -53,12 +53,12 @@ impl<F: PoolFiles> Worker<F> {
         Ok(worker)
     }
 
-    /// Returns its id.
+    /// Returns the worker's id.
     pub fn id(&self) -> &MemberId {
         &self.id
     }
 
-    /// Returns the submissions that it started and the leader has not dropped.
+    /// Returns the submissions that the worker started and the leader has not dropped.
     pub fn submissions(&self) -> &[StartedSubmission] {
         &self.report.submissions
     }

@@ -92,7 +92,7 @@ impl<'a> Batch<'a> {
     /// Returns the run of `job` on the ranks of `facts`.
     ///
     /// # Errors
-    /// If an option cannot be rendered, or the site cannot start such a placement.
+    /// If an option cannot be rendered, or the site cannot start a placement on these GPUs.
     pub fn new(job: &'a Job, defaults: &JobDefaults, facts: RunFacts<'a>) -> Result<Self, BatchError> {
         let mut parts = components(facts.ranks);
         let mut pinned = facts.pinned || facts.inside.is_some();

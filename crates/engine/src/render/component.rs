@@ -51,8 +51,9 @@ impl Launcher {
     }
 }
 
-/// Returns the components of a job's ranks: nodes in the order of their first ranks, of which adjacent ones with the same
-/// GPUs form one component. The ranks of a node need not be consecutive, because a replica may be on several nodes.
+/// Returns the components of a job's ranks. The nodes are in the order of their first ranks, and adjacent
+/// nodes with the same GPUs form one component. The ranks of a node need not be consecutive, because a
+/// replica may be on several nodes.
 pub fn components(ranks: &[PlacedRank]) -> Vec<Component> {
     let mut nodes: Vec<(&NodeName, Vec<(GpuType, u32)>)> = Vec::new();
     for rank in ranks {

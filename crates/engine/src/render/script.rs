@@ -30,7 +30,8 @@ pub struct Template {
     /// bash functions with which the batch shell determines how its ranks ended, inserted after its other
     /// functions.
     pub end_functions: String,
-    /// bash functions that check a node before the first step, inserted last for jobs with a preflight check.
+    /// bash functions that check a node before the first step, inserted after the functions of the batch
+    /// shell for jobs with a preflight check.
     pub preflight_functions: String,
     /// bash functions of the batch shell for replicas of several GPUs, inserted after all others.
     pub replica_functions: String,
@@ -116,8 +117,8 @@ fn row(job: &Job, rank: &PlacedRank, nodes: &[&NodeName]) -> JsonValue {
     })
 }
 
-/// Returns the table of another request; `None` if its nodes differ, because no ordinary job can receive
-/// those.
+/// Returns the table of another request; `None` if its nodes differ, because an ordinary Slurm job cannot
+/// have different nodes.
 fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
     let parts = components(ranks);
     let [part] = parts.as_slice() else { return None };
@@ -125,8 +126,8 @@ fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
     Some(ranks.iter().map(|rank| row(job, rank, &nodes)).collect())
 }
 
-/// Returns the environment of all ranks: the variables from the job file, and those that a copy needs to find
-/// the others.
+/// Returns the environment of all ranks: the variables from the job file and, for a copy, those about the
+/// other copies and the rounds.
 fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
     let mut env = job.launch.env.clone();
     if let Some((copies, number)) = job.launch.copies.and_then(|copies| Some((copies, copies.number?))) {

@@ -28,7 +28,7 @@ impl Stretch {
 }
 
 /// A simulated training: the samples of its nodes, and hsched's state of it.
-struct Story {
+struct TrainingStory {
     job: JobState,
     nodes: Vec<NodeSamples>,
     ranks: usize,
@@ -42,7 +42,7 @@ struct Story {
     seen: Vec<(f64, Stall)>,
 }
 
-impl Story {
+impl TrainingStory {
     fn new(ranks: usize, epoch: f64, has_gpus: bool, has_helper: bool) -> Self {
         let mut job = JobState::new(
             Job::only_planned(JobName::new("train").expect("a name"), 1000, 1_000_000, 10),
@@ -161,7 +161,7 @@ fn nothing_is_said_of_healthy_trainings() {
         let mut below = numbers_below(seed + 1);
         let epoch = 20.0 * 2_f64.powi(i32::try_from(below(9)).expect("small"));
         let ranks = usize::try_from(below(8) + 1).expect("small");
-        let mut story = Story::new(ranks, epoch, seed % 2 == 0, seed % 4 < 2);
+        let mut story = TrainingStory::new(ranks, epoch, seed % 2 == 0, seed % 4 < 2);
         let compile = to_f64(below(2));
         let mut trains = training(epoch);
         // Steps may be long.
@@ -195,7 +195,7 @@ fn nothing_is_said_of_healthy_trainings() {
 
 #[test]
 fn a_stopped_rank_is_noticed_at_the_next_look() {
-    let mut story = Story::new(4, 600.0, false, false);
+    let mut story = TrainingStory::new(4, 600.0, false, false);
     story.go_on(&Stretch { reports: true, ..training(600.0) }, same);
     story.go_on(&training(90.0), |rank, sample| RankSample {
         state: Some(if rank == 3 { 'T' } else { 'S' }),
@@ -213,7 +213,7 @@ fn a_stopped_rank_is_noticed_at_the_next_look() {
 
 #[test]
 fn gpus_that_wait_for_one_rank_are_counted_and_explained() {
-    let mut story = Story::new(4, 3600.0, true, true);
+    let mut story = TrainingStory::new(4, 3600.0, true, true);
     story.go_on(&training(1200.0), same);
     let starving = |rank: usize, rank_sample: RankSample| match rank {
         2 => RankSample { gpu: Some(0.0), ..rank_sample },
@@ -232,7 +232,7 @@ fn a_hanging_exchange_is_noticed_whether_gpus_spin_or_sleep() {
     for (gpu, has_gpus, has_helper) in
         [(100.0, true, true), (0.0, true, false), (0.0, true, true), (0.0, false, true)]
     {
-        let mut story = Story::new(2, 300.0, has_gpus, has_helper);
+        let mut story = TrainingStory::new(2, 300.0, has_gpus, has_helper);
         story.go_on(&Stretch { reports: true, ..training(300.0) }, same);
         story.go_on(&Stretch::new(590.0, Activity::Step, [gpu, gpu], [0.0, 0.0]), same);
         assert_eq!(story.seen, []);
@@ -242,7 +242,7 @@ fn a_hanging_exchange_is_noticed_whether_gpus_spin_or_sleep() {
         assert_eq!(text, "no step for 11 min: hangs in all-reduce?", "{gpu} {has_gpus} {has_helper}");
     }
     // Without GPUs and steps, the epoch time decides.
-    let mut story = Story::new(2, 300.0, false, false);
+    let mut story = TrainingStory::new(2, 300.0, false, false);
     story.go_on(&Stretch { reports: true, ..training(300.0) }, same);
     story.go_on(&Stretch::new(1500.0, Activity::Step, [0.0, 0.0], [1.0, 1.0]), same);
     assert_eq!(story.seen, []);
@@ -252,7 +252,7 @@ fn a_hanging_exchange_is_noticed_whether_gpus_spin_or_sleep() {
 
 #[test]
 fn a_node_without_a_sign_of_life_is_named_once_an_epoch_is_late() {
-    let mut story = Story::new(8, 300.0, true, false);
+    let mut story = TrainingStory::new(8, 300.0, true, false);
     story.go_on(&Stretch { reports: true, ..training(300.0) }, same);
     story.go_on(&Stretch { reports: true, ..training(300.0) }, same);
     story.silent = Some(1);
@@ -266,7 +266,7 @@ fn a_node_without_a_sign_of_life_is_named_once_an_epoch_is_late() {
 #[test]
 fn a_pause_that_was_harmless_is_not_told_again() {
     let pause = Stretch::new(900.0, Activity::Step, [90.0, 0.0], [1.0, 0.0]);
-    let mut story = Story::new(2, 3600.0, true, false);
+    let mut story = TrainingStory::new(2, 3600.0, true, false);
     story.go_on(&training(600.0), same);
     story.go_on(&pause, same);
     assert_ne!(story.seen, []);

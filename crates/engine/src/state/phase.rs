@@ -68,7 +68,7 @@ impl Phase {
         foremost.attempt.reason.as_ref()
     }
 
-    /// Returns whether Slurm has it, or may have it.
+    /// Returns whether Slurm has the job, or may have it.
     pub fn is_submitted(&self) -> bool {
         matches!(self, Self::Submitted(_))
     }

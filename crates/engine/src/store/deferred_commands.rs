@@ -18,7 +18,7 @@ use crate::store::{StateError, random};
 use hsched_model::formats;
 use hsched_model::{Job, JobName, Time};
 
-/// A change of jobs that the user requested.
+/// A change to the jobs that the user requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeferredChange {
     Add { jobs: Vec<Job>, restart: bool },

@@ -1,5 +1,5 @@
-//! The content of one file of a state directory, or of a copy of one, from which a user chooses a file if
-//! the files disagree.
+//! The state in one file of a state directory, or in a copy of one. If the files disagree, the user chooses
+//! one by its content.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ pub struct StoredState {
     /// The fault of the file, if it has one: the rest of a sentence that begins with its name.
     pub trouble: Option<String>,
     pub(super) claim: Claim,
-    /// The last journal line that it includes.
+    /// The last journal line that the state includes.
     pub(super) seq: u64,
 }
 
@@ -72,7 +72,7 @@ impl StoredState {
         Ok(Self { state, at: played.at, trouble, claim: file.claim, seq: played.reached })
     }
 
-    /// Returns its time and jobs, as the end of a sentence.
+    /// Returns the state's time and jobs, as the end of a sentence.
     pub fn knows(&self) -> String {
         let from = self.at.and_then(date).map(|at| format!("is from {at} and ")).unwrap_or_default();
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -92,7 +92,7 @@ fn damaged(root: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the number of intact plans of unfinished jobs, and the faults of the others.
+/// Returns the number of intact plans of unfinished jobs, and the faults of the other plans.
 fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
     let submissions = state.jobs.iter().flat_map(|tracked| {
         tracked.phase.submissions().iter().map(|submission| submission.attempt.key(&tracked.job.name))

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Action, Answer, End, Event, News, PlannedSubmission, SubmissionKey};
 
-/// A line with the answer to a request: only these lines are read back.
+/// A line with the answer to a request: of the lines that this module formats, only these are read back.
 #[derive(Serialize, Deserialize)]
 struct AnswerLine {
     #[serde(flatten)]
@@ -87,7 +87,8 @@ fn exit(end: &End) -> Option<u8> {
     }
 }
 
-/// Returns an action as lines of the journal, one for each affected job.
+/// Returns an action as lines of the journal: one for each affected submission, or none for an action that
+/// the state records.
 pub(super) fn action_lines(action: &Action) -> Vec<Value> {
     let request =
         |word: &str, of: &SubmissionKey, why: &str| about(of, json!({ "action": word, "why": why }));

@@ -46,7 +46,7 @@ pub(super) struct Journal {
     pub faults: Vec<String>,
     /// Length of the complete lines in bytes; the rest is truncated.
     pub length: u64,
-    /// Whether the previous line was written by hsched.
+    /// Whether the previous line was intact.
     is_sound: bool,
 }
 
@@ -122,7 +122,7 @@ impl Journal {
         journal
     }
 
-    /// Returns whether it is empty or contains only part of its first line.
+    /// Returns whether the journal is empty or contains only part of its first line.
     pub(super) fn is_blank(&self) -> bool {
         self.last == 0 && self.faults.is_empty()
     }

@@ -10,7 +10,8 @@ use nix::unistd::geteuid;
 /// Returns a sentence on why a path must not be written: the path, or a directory on the way to it, is
 /// another user's symbolic link (or special file) in a directory that others may write.
 ///
-/// The administrator and the directory's owner are excluded, because they could do worse anyway.
+/// Links of the administrator and of the directory's owner are accepted, because these users could do worse
+/// anyway.
 pub fn laid_by_another(path: &Path) -> Option<String> {
     let user = geteuid().as_raw();
     path.ancestors().find_map(|part| {

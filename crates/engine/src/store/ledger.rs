@@ -141,7 +141,7 @@ impl<'a> Ledger<'a> {
         (commands.whole, troubles)
     }
 
-    /// Stores the state with these deferred commands applied, together with their impossible parts, then
+    /// Stores the state with these deferred commands applied and notes on their impossible parts, then
     /// removes their files.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl<'a> Ledger<'a> {
                 (self.seq, self.kept, self.recorded) = (seq, seq, Some(file));
                 self.note_newest(true);
             }
-            // The next reader must not mistake it for an intent.
+            // The next reader must not mistake the new lines for intents.
             Err(_) => {
                 let _ = self.journal.set_len(length);
             }

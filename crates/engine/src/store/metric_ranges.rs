@@ -188,7 +188,7 @@ mod tests {
         }
         let stored = || fs::read_to_string(folder.join(SUMMARY)).expect("a summary");
         let first = stored();
-        // A few more lines are read in addition to it; an incomplete line does not count.
+        // A few more lines are read in addition to the summary; an incomplete line does not count.
         write(&(lines(1..=1010) + "{\"epoch\": 1011, \"loss\": 0}"));
         assert_eq!((ranges_of(folder)["loss"].last_epoch, stored()), (1010, first.clone()));
         write(&lines(1..=2000));

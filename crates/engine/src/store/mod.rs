@@ -1,6 +1,7 @@
 //! The state directory: lock, snapshot, journal, runs, reports, measured speeds.
 //!
-//! Contains every on-disk type. Each has a version, and a newer version is refused.
+//! This module knows the format of every file. Files with state have a version, and a newer version is
+//! refused.
 
 mod deferred_commands;
 mod files;
@@ -64,4 +65,4 @@ pub use self::state_dir::{
     state_stamp,
 };
 pub use self::state_location::StateLocation;
-pub use self::unread_events::Untold;
+pub use self::unread_events::UnreadEvent;

@@ -17,7 +17,7 @@ use hsched_model::number::to_f64;
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 
 /// Removes runs that belong to no attempt of a job and are older than the time for which jobs are kept, and
-/// the fences of such jobs.
+/// old fences of unknown jobs.
 ///
 /// Other files stay. A folder that cannot be removed is tried again later.
 pub(super) fn remove(root: &Path, state: &State, now: Time) {

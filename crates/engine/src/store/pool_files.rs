@@ -18,7 +18,7 @@ pub struct PoolFolder {
 }
 
 impl PoolFolder {
-    /// Returns the pool of a state directory; `None` if that has none.
+    /// Returns the pool of a state directory; `None` if it has none.
     pub fn find(root: &Path) -> Option<Self> {
         root.join(POOL).is_dir().then(|| Self { root: root.to_owned() })
     }

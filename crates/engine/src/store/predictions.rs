@@ -24,7 +24,7 @@ pub struct SubmissionPrediction {
     /// The GPUs in words.
     pub gpus: String,
     pub prediction: StartPrediction,
-    /// Whether it left the queue without starting.
+    /// Whether the submission left the queue without starting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
 }
@@ -97,7 +97,7 @@ impl Predictions {
 }
 
 impl SubmissionPrediction {
-    /// Returns whether its outcome is still unknown.
+    /// Returns whether the prediction's outcome is still unknown.
     pub fn is_open(&self) -> bool {
         self.prediction.started.is_none() && !self.withdrawn
     }

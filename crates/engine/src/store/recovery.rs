@@ -135,7 +135,7 @@ impl<'a> StateFiles<'a> {
     /// Rebuilds the state without the newest snapshot.
     fn recovered(&self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let copied = self.older.file().map_or(0, |file| file.seq);
-        // Numbers lower than those of the older copy come from a copy themselves.
+        // If the numbers are lower than those of the older copy, `newest` itself is an older copy.
         let Some(newest) = self.newest.filter(|newest| newest.state >= copied) else {
             return Err(lost(self.root, self.newest, rules));
         };
@@ -220,7 +220,7 @@ impl DirectoryContents {
         files.into_iter().filter_map(trouble).collect()
     }
 
-    /// Returns the result of a journal, with all files sound.
+    /// Returns the contents according to a journal, with all files marked as sound.
     fn of(played: JournaledState, newest: Option<Newest>, rules: &Rules) -> Self {
         let state = played.state(rules);
         let JournaledState { recorded, reached, journal, .. } = played;

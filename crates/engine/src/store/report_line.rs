@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::Timed;
+use crate::StepTiming;
 use hsched_model::Seconds;
 use hsched_model::formats::{history, loose};
 use hsched_model::number::to_u64;
@@ -21,13 +21,13 @@ pub(super) struct EpochLine {
     pub compute: Option<Seconds>,
     pub length: Option<Seconds>,
     /// Size and mean time of a (micro-)step.
-    pub step: Option<Timed>,
+    pub step: Option<StepTiming>,
     /// The rank's share of each global batch.
     pub batch: Option<u64>,
     /// Version of the shares that the ranks adopted while running.
     pub shares: Option<u64>,
     /// Sizes and times of trial steps.
-    pub probes: Vec<Timed>,
+    pub probes: Vec<StepTiming>,
     /// Maximum device memory that the rank has used so far, in bytes.
     pub max_memory: Option<u64>,
     /// Metrics of the training, as finite numbers.
@@ -82,7 +82,7 @@ impl EpochLine {
         self.number(fields, name).filter(|time| *time > 0.0).map(Seconds)
     }
 
-    fn trials(&mut self, fields: &Map<String, Value>) -> Vec<Timed> {
+    fn trials(&mut self, fields: &Map<String, Value>) -> Vec<StepTiming> {
         let Some(value) = fields.get("probe").filter(|value| !value.is_null()) else { return Vec::new() };
         let Ok(pairs) = serde_json::from_value::<Vec<(f64, f64)>>(value.clone()) else {
             self.ignore("probe", value);
@@ -141,8 +141,8 @@ fn count(number: f64) -> Option<u64> {
     (0.0..1e15).contains(&number).then(|| to_u64(number.round()))
 }
 
-fn timed(batch: u64, time: f64) -> Option<Timed> {
-    (batch > 0 && time.is_finite() && time > 0.0).then_some(Timed { batch, time: Seconds(time) })
+fn timed(batch: u64, time: f64) -> Option<StepTiming> {
+    (batch > 0 && time.is_finite() && time > 0.0).then_some(StepTiming { batch, time: Seconds(time) })
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
         );
         assert_eq!(line.max_memory, Some(9_000_000_000));
         assert_eq!((line.epoch, line.samples, line.compute), (Some(3), Some(36000), Some(Seconds(2.0))));
-        assert_eq!(line.step, Some(Timed { batch: 8, time: Seconds(0.5) }));
+        assert_eq!(line.step, Some(StepTiming { batch: 8, time: Seconds(0.5) }));
         assert_eq!((line.metrics.len(), line.ignored.len()), (0, 0));
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::store::report_line::EpochLine;
-use crate::{End, EpochReport, RankReport, ReportedShare, Timed};
+use crate::{End, EpochReport, RankReport, ReportedShare, StepTiming};
 use hsched_model::{Bytes, JobId, NodeName, Seconds, Time};
 
 /// Number of epochs after which a warning is given that a metric is in no report.
@@ -90,7 +90,7 @@ fn last_line(folder: &Path) -> Option<EpochLine> {
 ///
 /// # Errors
 /// If the file exists and cannot be read.
-pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
+pub fn probes(folder: &Path) -> io::Result<Vec<StepTiming>> {
     let text = read(&folder.join("rank-0.jsonl"))?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let lines = whole.filter_map(|line| EpochLine::parse(line).ok());
@@ -203,7 +203,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<RankLine>> {
     Ok(epochs)
 }
 
-fn report(rank: usize, line: &EpochLine, probes: &mut Vec<Timed>) -> Option<RankReport> {
+fn report(rank: usize, line: &EpochLine, probes: &mut Vec<StepTiming>) -> Option<RankReport> {
     let (compute, samples) = (line.compute?, line.samples?);
     let share = line.batch.map(|batch| ReportedShare { batch, version: line.shares });
     Some(RankReport {
@@ -294,8 +294,8 @@ impl LastWord {
     }
 }
 
-/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has, or if it
-/// is unknown.
+/// Returns the Slurm job that claimed a job with several competing submissions; `None` if none has claimed
+/// it, or if the claim contains no job id.
 ///
 /// # Errors
 /// If the file exists and cannot be read.
@@ -345,7 +345,7 @@ pub(super) fn modified(path: &Path) -> Option<Time> {
 pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
     fs::write(folder.join("begins"), format!("{begins}\n"))?;
     let before = fs::canonicalize(before)?;
-    // Their samples also continue in the old folder.
+    // The samples of the processes also continue in the old folder.
     for name in ["ends", "samples"] {
         match symlink(before.join(name), folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

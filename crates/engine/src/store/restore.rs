@@ -68,7 +68,7 @@ impl StateDir {
         replace(&path, &text, None)?;
         replace(&root.join(SNAPSHOT), &snapshot::text(&file)?, None)?;
         Newest { line: seq, state: seq }.write(root, true);
-        // The next snapshot would overwrite it, so it is kept under its other name.
+        // The next snapshot would overwrite the older copy, which is already kept under another name.
         let older = root.join(OLDER);
         match fs::remove_file(&older) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(write_error(&older)(error)),

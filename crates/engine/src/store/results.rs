@@ -2,7 +2,8 @@
 //! first.
 //!
 //! A result is written before its job and the job's reports are removed from the state. If hsched is killed
-//! in between, the next turn writes the same line again; of two lines with one key, the later counts.
+//! in between, the next turn writes the same line again; of two lines with the same key, the later one
+//! counts.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -68,7 +69,7 @@ impl Results {
     }
 }
 
-/// Stores the results of jobs that have run or ended in `before` and are missing in `after`.
+/// Stores the results of jobs that have run or ended in `before` and are missing from `after`.
 ///
 /// # Errors
 /// If they cannot be written; the jobs must then stay in the state.

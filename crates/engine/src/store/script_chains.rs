@@ -18,13 +18,13 @@ pub struct ScriptChain {
     /// Unique id of the chain.
     pub run: String,
     pub folder: PathBuf,
-    /// The directory in which it was submitted; older versions did not store it.
+    /// The directory in which the script was submitted; older versions did not store it.
     pub workdir: Option<PathBuf>,
-    /// The Slurm jobs of its ended pieces with their exit statuses, in order.
+    /// The Slurm jobs of the script's ended pieces with their exit statuses, in order.
     ended: Vec<(JobId, u32)>,
-    /// The Slurm jobs of its started pieces.
+    /// The Slurm jobs of the script's started pieces.
     started: Vec<JobId>,
-    /// The Slurm jobs of its submitted pieces.
+    /// The Slurm jobs of the script's submitted pieces.
     queued: Vec<JobId>,
     is_cancelled: bool,
     /// Whether the next piece after the last one found that the chain had been cancelled.
@@ -72,7 +72,8 @@ impl ChainState {
 }
 
 impl ScriptChain {
-    /// Returns its state. A piece that was killed completely counts as running until the next one starts.
+    /// Returns the chain's state. A piece that was killed completely counts as running until the next one
+    /// starts.
     pub fn state(&self) -> ChainState {
         let end =
             |job: JobId| self.ended.iter().find(|(job_id, _)| *job_id == job).map(|(_, status)| *status);
@@ -114,7 +115,7 @@ impl ScriptChain {
         self.queued.iter().copied().filter(|job| !has_ended(job)).collect()
     }
 
-    /// Marks it as cancelled: no further piece runs the script.
+    /// Marks the chain as cancelled: no further piece runs the script.
     ///
     /// # Errors
     /// If its folder cannot be written.
@@ -142,7 +143,7 @@ fn chain(folder: &Path) -> Option<ScriptChain> {
         Some((JobId(words.next()?.parse().ok()?), words.next()?.parse().ok()?))
     };
     let started: Vec<JobId> = jobs("started");
-    // Such a piece takes the claim of the cancelled chain and exits without recording its end.
+    // A piece that finds its chain cancelled takes the claim and exits without recording its end.
     let is_left = started.last().is_some_and(|job| {
         let claim = folder.join("report").join(format!("claim-after-{job}"));
         fs::read_link(claim).is_ok_and(|of| of.as_os_str() == job.to_string().as_str())

@@ -154,7 +154,7 @@ impl SiteLooks {
         jobs
     }
 
-    /// Returns the size of the stored looks; `None` if there are none.
+    /// Returns the size and the dates of the stored looks; `None` if there are none.
     pub fn size(&self) -> Option<LooksSize> {
         let last = unpacked::<Last>(&self.folder.join(OPEN)).and_then(|last| date(last.log.looked_at?));
         let mut dates: Vec<NaiveDate> = self.days().into_iter().map(|(date, _)| date).collect();
@@ -166,7 +166,7 @@ impl SiteLooks {
     /// Removes all stored looks; returns whether there were any.
     ///
     /// # Errors
-    /// If it cannot be removed.
+    /// If they cannot be removed.
     pub fn remove(&self) -> Result<bool, StateError> {
         match fs::remove_dir_all(&self.folder) {
             Ok(()) => Ok(true),

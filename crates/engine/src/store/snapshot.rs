@@ -66,7 +66,7 @@ impl StateSnapshot {
         })
     }
 
-    /// Returns its state, unless it is damaged.
+    /// Returns the snapshot's state, unless it is damaged.
     pub(super) fn file(&self) -> Option<&StateFile> {
         match self {
             Self::Sound(file) | Self::Unsealed(file) => Some(file),

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 const ONE_SUBMISSION: &str = "hsched.state/2";
 pub(super) const UNSEALED: &str = "hsched.state/1";
 
-/// Converts a state, or a change of one in a journal, if a previous version wrote it; returns whether it did.
-/// The schema stays unchanged. Malformed parts are left for the reader to refuse.
+/// Converts a state if a previous version wrote it; returns whether one did. The schema stays unchanged.
+/// Malformed parts are left for the reader to refuse.
 pub(super) fn upgrade(state: &mut Value) -> bool {
     let schema = state.get("schema").and_then(Value::as_str).unwrap_or_default();
     let (is_unsealed, is_before) = (schema == UNSEALED, [ONE_SUBMISSION, UNSEALED].contains(&schema));

@@ -14,15 +14,19 @@
 //! STATE/throughput.json      measured speeds
 //! STATE/queue/NAME.json      Slurm's last answers about its queue, one file per command (*)
 //! STATE/foretold/RUN.json    the start estimates of a run's submissions, and the real starts (*)
+//! STATE/looks/               past looks at the site's queue, one file per day (*)
 //! STATE/wishes/ID.json       `add` and `cancel` commands that were deferred (*)
 //! STATE/fences/JOB/N         the Slurm job of JOB's N-th submission: a symbolic link to its id, written by
 //!                            scripts
+//! STATE/results              the results of forgotten jobs, one JSON object per line
+//! STATE/untold               log lines that `watch` or `run` has not shown yet
+//! STATE/pieces/RUN/          a script that runs in pieces, with the reports of its pieces
 //! STATE/pool/                reports, orders and claims of a pool; see docs/design/pool.md
 //! STATE/NAME.damaged         a damaged file that was replaced, or a file that a restored one replaced
 //! STATE/runs/RUN/plan.json   the submitted plan
 //! STATE/runs/RUN/JOB.sbatch  the script of each job as passed to sbatch
 //! STATE/runs/RUN/SCRIPT      a user's batch script as submitted; SCRIPT.environment has its environment
-//! STATE/runs/RUN/hsched_*.py the modules that training programs may import
+//! STATE/runs/RUN/hsched_ddp/ the Python package that training programs may import
 //! STATE/runs/RUN/JOB.guard   under `hsched run`: the guard process of the job
 //! STATE/runs/RUN/report/JOB:claim  the Slurm job that won a race for JOB: a symbolic link to its id; with
 //!                            -after-ID, the one that continued after ID
@@ -230,7 +234,7 @@ impl StateDir {
         Ledger::open(self, rules, at)
     }
 
-    /// Returns its path.
+    /// Returns the directory's path.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -16,9 +16,9 @@ const SCHEMA: &str = "hsched.state/3";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct StateFile {
     pub(super) schema: String,
-    /// The last journal line that it includes.
+    /// The last journal line that the state includes.
     pub(super) seq: u64,
-    /// When it was written; version 0.1.0 did not record this.
+    /// When the file was written; version 0.1.0 did not record this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<Time>,
     #[serde(flatten)]
@@ -45,7 +45,7 @@ pub(super) struct Claim {
 /// Why a text is not a state that this version can use.
 #[derive(Debug)]
 pub(super) enum UnusableState {
-    /// Another version wrote it.
+    /// Another version wrote the state.
     Foreign(String),
     /// It is damaged or has other content.
     Wrong(String),
@@ -82,7 +82,8 @@ impl StateFile {
         Ok(file)
     }
 
-    /// Parses a snapshot that is damaged or not of this version; in that case `error` says why.
+    /// Parses a snapshot that is damaged or of another version; `error` is the error of reading it as this
+    /// version's, if there was one.
     fn parse_before(text: &[u8], error: Option<serde_json::Error>) -> Result<Self, UnusableState> {
         let wrong = |error: serde_json::Error| UnusableState::Wrong(error.to_string());
         let mut value: Value = serde_json::from_slice(text).map_err(wrong)?;

@@ -20,7 +20,7 @@ pub struct StateLocation {
     pub unlockable: Option<io::Error>,
     /// Bytes that this user can still write, if the system reports it.
     pub free: Option<u64>,
-    /// Its file system's name, and whether other nodes can see it; `None` if unknown.
+    /// The file system's name, and whether other nodes can see the folder; `None` if unknown.
     pub file_system: Option<(&'static str, bool)>,
 }
 

@@ -12,11 +12,11 @@ use crate::store::{StateDir, StateError};
 
 /// A log line that has not been shown yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Untold {
+pub struct UnreadEvent {
     /// When the event was noticed, in Unix seconds.
     pub at: f64,
     pub job: Option<String>,
-    /// Its topic, in one word.
+    /// The message's topic, in one word.
     pub topic: String,
     pub text: String,
 }
@@ -31,7 +31,7 @@ impl StateDir {
     ///
     /// # Errors
     /// If the file exists and cannot be read, or is damaged.
-    pub fn unread(&self) -> Result<Vec<Untold>, StateError> {
+    pub fn unread(&self) -> Result<Vec<UnreadEvent>, StateError> {
         let path = self.root.join(NAME);
         let text = read(&path)?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -45,7 +45,7 @@ impl StateDir {
     ///
     /// # Errors
     /// If it cannot be written; earlier lines are then still stored.
-    pub fn leave_untold(&self, more: Vec<Untold>) -> Result<(), StateError> {
+    pub fn leave_untold(&self, more: Vec<UnreadEvent>) -> Result<(), StateError> {
         if more.is_empty() {
             return Ok(());
         }
@@ -82,7 +82,7 @@ mod tests {
         let directory = StateDir::open(root.path()).expect("opens");
         let line = |at: usize| {
             let at = f64::from(u32::try_from(at).expect("a small number"));
-            Untold { at, job: Some("a".into()), topic: "epoch".into(), text: "one\ntwo".into() }
+            UnreadEvent { at, job: Some("a".into()), topic: "epoch".into(), text: "one\ntwo".into() }
         };
         assert_eq!(directory.unread().expect("reads"), []);
         directory.leave_untold(vec![line(1)]).expect("writes");

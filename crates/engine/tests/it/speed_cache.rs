@@ -336,7 +336,7 @@ fn a_replica_of_four_says_nothing_of_one_of_two() {
         !measured(cell(", replica: {gpus: 2}")) && !measured(cell(", replica: {gpus: {t4: 2, v100: 4}}"))
     );
     assert!(!measured(cell("")) && !measured(cell(", replica: {gpus: 1}")));
-    // It is unchanged after a round trip through JSON and through CSV.
+    // The speeds are unchanged after a round trip through JSON and through CSV.
     let file = SpeedFile { contributor: "a".to_owned(), cache, saves: 0 };
     assert_eq!(SpeedFile::parse(&file.to_json()).expect("a file").cache, file.cache);
     assert_eq!(SpeedFile::parse_csv(&file.to_csv().expect("a table")).expect("a table"), file.cache);

@@ -16,7 +16,7 @@ pub struct GpuSpeed {
 ///
 /// V100, A10, A100 and H100: `ResNet-50` in fp16 on one GPU (833, 638, 1582 and 2791 images/s) in Lambda's
 /// published `PyTorch` benchmarks. P100 and T4: mean over the models of the TPDS 2024 paper
-/// (ARCHITECTURE.md).
+/// (docs/planning.md).
 const KNOWN: [(&str, f64, u64); 6] = [
     ("v100", 1.0, 32),
     ("p100", 0.71, 16),

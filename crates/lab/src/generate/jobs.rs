@@ -56,7 +56,7 @@ fn plain_job(name: JobName, recipe: &Recipe, random: &mut Random) -> Job {
 /// Adds some of the other properties that a job file can have.
 fn enrich(job: &mut Job, recipe: &Recipe, random: &mut Random) {
     if random.once_in(2) {
-        // The measured fixed part of a step hardly differs between GPUs.
+        // In measurements, the fixed part of a step hardly differs between GPU types.
         let alpha = random.between(5.0, 100.0);
         for speed in job.throughput.values_mut() {
             let fixed = short(alpha * random.between(0.9, 1.1)) / 1e3;

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 pub(super) struct Random(Pcg64Mcg);
 
 impl Random {
-    /// Returns the sequence for a seed and a purpose: different purposes get different numbers.
+    /// Returns the sequence for a seed and a purpose; each purpose has a different sequence.
     pub(super) fn new(seed: u64, purpose: u64) -> Self {
         Self(Pcg64Mcg::seed_from_u64(seed ^ (purpose << 56)))
     }

@@ -10,9 +10,9 @@ use hsched_model::BitRate;
 pub struct Recipe {
     /// Total number of GPUs, at least 1.
     pub gpus: u32,
-    /// GPUs per node, at least 1; the last node has the remaining ones.
+    /// GPUs per node, at least 1; the last node may have fewer.
     pub gpus_per_node: u32,
-    /// GPU types without duplicates, each with the same number of nodes.
+    /// GPU types without duplicates; the nodes are divided evenly among them.
     pub types: Vec<GpuSpeed>,
     /// Whether a node may have two types.
     pub mixed: bool,
@@ -32,7 +32,7 @@ pub struct Recipe {
 pub enum SyncEvery {
     /// After each global batch, as data-parallel training does.
     Step,
-    /// Once per epoch, as the paper's cost model assumes.
+    /// Once per epoch, as the cost model of the TPDS 2024 paper assumes.
     Epoch,
 }
 

@@ -63,13 +63,13 @@ pub struct KnownJob {
 /// Fraction of a step that does not depend on the batch, if only one step time is known.
 const FIXED_PART: f64 = 0.3;
 
-/// Epochs of a job whose rules count steps.
+/// Number of epochs of a job if the trace's rules give its length in steps.
 const EPOCHS: u64 = 50;
 
 /// Maximum number of GPUs of a mouldable job.
 const MOST_GPUS: u32 = 32;
 
-/// The models of the paper: name, samples/s on V100, P100 and T4, megabytes, samples per epoch.
+/// The models of the TPDS 2024 paper: name, samples/s on V100, P100 and T4, megabytes, samples per epoch.
 const PAPER: [(&str, [f64; 3], f64, u64); 4] = [
     ("resnet101", [480.0, 290.0, 190.0], 178.0, 50_000),
     ("resnet18", [644.0, 420.0, 275.0], 46.8, 100_000),
@@ -141,8 +141,8 @@ impl TraceRules {
         table.iter().find(|(end, _)| share < *end).map_or(1, |(_, gpus)| *gpus)
     }
 
-    /// Draws the run time on the requested GPUs, in seconds on a V100; for jobs of papers, the number of
-    /// epochs.
+    /// Draws the run time on the requested GPUs, in seconds on a V100; for [`Self::Paper`] and
+    /// [`Self::Hare`], the number of epochs.
     fn length(&self, random: &mut Random) -> f64 {
         match self {
             Self::Gavel { .. } if random.between(0.0, 1.0) < 0.8 => {
@@ -186,8 +186,8 @@ impl TraceRules {
     }
 }
 
-/// Returns a job of a random kind of Gavel's table with the measured speeds for that number of GPUs. If it is
-/// mouldable or there is no such measurement, the speeds are scaled from one GPU.
+/// Returns a job of a random kind of Gavel's table with the measured speeds for its number of GPUs. If the
+/// job is mouldable or that number was not measured, the speeds are scaled from one GPU.
 fn gavel_job(
     speeds: &GavelSpeeds,
     name: JobName,

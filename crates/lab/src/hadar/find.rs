@@ -17,7 +17,7 @@ pub(super) struct Market<'a> {
     pub slack: f64,
 }
 
-/// GPUs for a job, and its gain.
+/// GPUs for a job, and the terms on which the job gets them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JobAllocation {
     pub parts: CellParts,
@@ -94,7 +94,7 @@ impl<'a> Market<'a> {
         JobAllocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
     }
 
-    /// Returns when a job with a given speed would finish, relative to its arrival, and the utility of that.
+    /// Returns the seconds from a job's arrival to its completion at a given speed, and their utility.
     pub(super) fn worth(&self, job: &HadarJob, speed: f64, restart: f64) -> (f64, f64) {
         let jct = self.now + restart + job.left / speed - job.arrival;
         (jct, job.worth(jct, self.parameters))
@@ -175,8 +175,8 @@ impl<'a> Guest<'a> {
         (best.0 != NOWHERE).then_some((Some(best.0), best.1))
     }
 
-    /// Returns the choice like [`Self::best`] if payoffs may be equal in twelve digits; among equal ones, it
-    /// prefers fewer nodes, then the slowest GPUs, then the most GPUs in the earliest cell.
+    /// Like [`Self::best`], for payoffs that may be equal in twelve digits; among equal ones, it prefers
+    /// fewer nodes, then the slowest GPUs, then the most GPUs in the earliest cell.
     fn best_of_near(&self, menu: &Menu, listed: MenuRange, taken: &[u32]) -> Option<(MenuPlace, f64)> {
         let worth = |choice: u32| {
             let menu_choice = menu.choices[choice as usize];

@@ -1,18 +1,18 @@
-//! Upper bounds on the gains of the remaining jobs of one kind; if they are zero, the jobs are skipped.
+//! Upper bounds on the utilities of the remaining jobs of one taste, by which hopeless choices are skipped.
 
 use crate::hadar::find::Market;
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Menu;
 
-/// For each job of a taste, the maximum gain of this and all later jobs.
+/// For each job of a taste, upper bounds over this job and all later ones.
 pub(super) struct GainBounds {
     /// Indices of the jobs in the queue, in order.
     jobs: Vec<usize>,
-    /// Number of processed jobs.
+    /// Number of processed jobs, which is the index of the next one in `jobs`.
     turn: usize,
-    /// By pace of the menu, then by job: the utility, unless the job holds GPUs on which it is faster.
+    /// By pace of the menu, then by job: the utility of this pace after a restart.
     worth: Vec<Vec<f64>>,
-    /// The maximum of these from each job on.
+    /// The same: the maximum utility over this job and all later ones.
     most: Vec<Vec<f64>>,
     /// By pace and other pace, then by job: the maximum difference of their utilities; computed on demand.
     lead: Vec<Vec<Option<Vec<f64>>>>,

@@ -60,7 +60,7 @@ impl Default for HadarParameters {
     }
 }
 
-/// Minimum assumed fraction of remaining steps, in case an estimate was too low.
+/// Fraction of a job's steps that remains at least, in case its length was underestimated.
 const LEAST_LEFT: f64 = 1e-9;
 
 /// A job of a round.
@@ -68,17 +68,18 @@ const LEAST_LEFT: f64 = 1e-9;
 pub(super) struct HadarJob {
     /// Index in the problem.
     pub number: usize,
-    /// W.
+    /// W, the number of requested GPUs.
     pub gpus: u32,
-    /// a.
+    /// a, the arrival in seconds.
     pub arrival: f64,
     /// E N, the total number of steps, and R, the remaining ones.
     pub steps: f64,
     pub left: f64,
-    /// X, steps per second of one GPU by type; `None` if the job cannot run there or there are none.
+    /// X, steps per second of one GPU by type; `None` if the job cannot use this type or the cluster has
+    /// none.
     pub rates: Vec<Option<f64>>,
     pub held: CellParts,
-    /// Seconds that a start takes, unless it keeps its current GPUs.
+    /// Seconds that a start takes, unless the job keeps its current GPUs.
     pub restart: f64,
     /// Bytes per step on the slowest link of a ring.
     pub ring_bytes: f64,
@@ -121,7 +122,7 @@ impl HadarJob {
         })
     }
 
-    /// Returns its steps per second on some GPUs that it can use.
+    /// Returns the job's steps per second on GPUs that it can use.
     pub(super) fn speed(&self, cells: &Cells, parts: &CellParts, sharing: Sharing) -> f64 {
         let rates =
             || parts.iter().filter_map(|&(cell, n)| Some((self.rates[cells.list[cell].gpu_type]?, n)));
@@ -135,13 +136,14 @@ impl HadarJob {
         (compute.recip() + comm).recip()
     }
 
-    /// Returns its shortest and longest remaining time on its number of GPUs, without communication.
+    /// Returns the job's shortest and longest remaining time on the GPUs that it requests, without
+    /// communication.
     pub(super) fn times(&self) -> (f64, f64) {
         let gpus = f64::from(self.gpus);
         (self.left / (gpus * self.fastest), self.left / (gpus * self.slowest))
     }
 
-    /// Returns the utility of finishing this many seconds after its arrival.
+    /// Returns what the job can pay to finish this many seconds after its arrival.
     pub(super) fn worth(&self, duration: f64, parameters: &HadarParameters) -> f64 {
         let numerator = match parameters.utility {
             Utility::Throughput => self.steps,

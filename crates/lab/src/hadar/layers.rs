@@ -26,7 +26,7 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut states = States::new(market.cells.list.len());
     let (mut searches, search_of) = searches(queue);
     let mut offers: Vec<StateOffer> = Vec::new();
-    // The states that are kept, once some have been dropped.
+    // The kept states; `None` until some have been dropped.
     let mut kept: Option<Vec<u32>> = None;
     for (place, search) in search_of.into_iter().enumerate() {
         searches[search].ask(market, queue, place, &mut states, kept.as_deref(), &mut offers);
@@ -71,7 +71,7 @@ fn searches(queue: &[HadarJob]) -> (Vec<OfferSearch>, Vec<usize>) {
     (jobs.into_iter().map(|(taste, places)| OfferSearch::new(taste, places)).collect(), search_of)
 }
 
-/// Returns all states; none has been dropped.
+/// Returns all states, for use while none has been dropped.
 fn all(states: &States) -> std::ops::Range<u32> {
     let count = to_index(states.count());
     0..count
@@ -92,7 +92,7 @@ fn cut(kept: &mut Vec<u32>, states: &mut States) {
     kept.drain(BEAM..).for_each(|state| states.forget(state));
 }
 
-/// Returns some jobs, each with its allocation after the jobs before it.
+/// Returns the jobs of a path, each with the allocation that it finds after the jobs before it.
 fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, JobAllocation)> {
     let mut taken = vec![0; market.cells.list.len()];
     let take = |&place: &usize| {

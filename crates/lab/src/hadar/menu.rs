@@ -1,4 +1,4 @@
-//! The possible allocations by taken GPUs, which are the same for all jobs of one kind.
+//! The allocations that are possible with given taken GPUs; they are the same for all jobs of one taste.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use hsched_plan::Sharing;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Taste {
     gpus: u32,
-    /// By type, the number of slower speeds of the job; `None` if it cannot run there.
+    /// By type, the number of the job's distinct speeds that are slower; `None` if it cannot use the type.
     ranks: Vec<Option<usize>>,
 }
 
@@ -48,7 +48,7 @@ impl AllocationPace {
         (compute.recip() + comm).recip()
     }
 
-    /// Returns whether every job is at least as fast at this pace as at another.
+    /// Returns whether every job of the taste is at least as fast at this pace as at another.
     fn is_as_fast_as(&self, other: &Self) -> bool {
         let (mut total, mut its) = (0, 0);
         let fastest_first = self.counts.iter().zip(&other.counts).rev();
@@ -70,10 +70,10 @@ pub(super) struct MenuChoice {
     pub then: u32,
 }
 
-/// The resulting state of a choice that was not used yet.
+/// Marks a choice whose resulting state is not known yet.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The choices of a state: first and last index in the menu.
+/// The choices of a state: the first index in the menu, and the index after the last.
 pub(super) type MenuRange = (u32, u32);
 
 /// The other data of an allocation.
@@ -90,7 +90,7 @@ pub(super) struct Menu {
     pub choices: Vec<MenuChoice>,
     details: Vec<Details>,
     parts: Vec<(usize, u32)>,
-    /// Buffers: free cells in their order of use, and the GPUs of an allocation by rank.
+    /// Reused buffers: free cells in the order in which GPUs are taken, and an allocation's GPUs by rank.
     free: Vec<Free>,
     counts: Vec<u32>,
 }
@@ -105,7 +105,7 @@ struct Free {
     price: f64,
 }
 
-/// Where choices are added: the state, and the indices of its choices.
+/// Where choices are added: the state, and the index of its first choice.
 #[derive(Clone, Copy)]
 struct MenuScope<'a> {
     market: &'a Market<'a>,
@@ -131,7 +131,7 @@ impl Menu {
         &self.parts[self.details[choice as usize].parts.clone()]
     }
 
-    /// Adds the choices of a state; none if too few GPUs are free.
+    /// Adds the choices of a state and returns their range, which is empty if too few GPUs are free.
     ///
     /// If the batch is divided equally, only the slowest GPU determines the finish. So for every speed, the
     /// cheapest allocations on one node, on few nodes and on any nodes are candidates.
@@ -173,7 +173,7 @@ impl Menu {
         });
     }
 
-    /// Adds allocations in one cell, for all cells; if cells of a node have the same speed, only the first.
+    /// Adds an allocation for each cell that has enough GPUs; of the cells of one node, only the first.
     fn alone(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let gpus = self.taste.gpus;
         let mut least = f64::INFINITY;
@@ -269,7 +269,7 @@ impl Menu {
         to_index(number)
     }
 
-    /// Returns whether a choice is at least as good as another for every job of this taste.
+    /// Returns whether a choice is at least as good as an allocation for every job of this taste.
     fn always_beats(&self, market: &Market<'_>, one: usize, cost: f64, pace: u32, other: &Details) -> bool {
         let (menu_choice, details) = (self.choices[one], &self.details[one]);
         if menu_choice.pace == pace && menu_choice.cost + market.slack < cost {

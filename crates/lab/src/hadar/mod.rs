@@ -2,8 +2,8 @@
 //! taken.
 //!
 //! From "Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for Deep Learning Clusters", with
-//! the corrections of docs/policies.md: of all subsets of jobs with one allocation for each, it chooses the
-//! one with the highest payoff.
+//! the corrections of docs/policies.md: of all subsets of the jobs, with one allocation per job, the policy
+//! serves the one with the highest payoff.
 
 mod cells;
 mod entry;

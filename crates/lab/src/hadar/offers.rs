@@ -1,4 +1,4 @@
-//! The allocation that each job would choose, by state.
+//! The allocation that each job would choose in each state.
 
 use crate::hadar::find::{Guest, Market, NEAR};
 use crate::hadar::hopes::GainBounds;
@@ -7,11 +7,11 @@ use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
-/// A transition to a state: serves a job after all jobs on the path to the previous state.
+/// A transition to a state: serves a job after the path to the previous state.
 pub(super) struct StateOffer {
     pub state: u32,
     pub payoff: f64,
-    /// The last job on the path to the previous state.
+    /// The last step of the path to the previous state.
     pub before: Option<u32>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct StateOffer {
 pub(super) struct OfferSearch {
     menu: Menu,
     hopes: GainBounds,
-    /// By state, the range of its choices in the menu; `None` if it was not computed yet.
+    /// By state, the range of its choices in the menu; `None` until it is computed.
     listed: Vec<Option<MenuRange>>,
     /// The states that do not sleep, and a flag for each state.
     awake: Vec<u32>,
@@ -50,8 +50,8 @@ impl OfferSearch {
         }
     }
 
-    /// Processes its next job in the kept states, or in all states if none was dropped. Skips choices that
-    /// cannot improve on the known results.
+    /// Processes the taste's next job in the kept states, or in all states if none was dropped. Skips choices
+    /// that cannot improve on the known results.
     pub(super) fn ask(
         &mut self,
         market: &Market<'_>,
@@ -104,7 +104,7 @@ impl OfferSearch {
         self.hopes.go_on();
     }
 
-    /// Adds the choice of a job in a state if it gains by it.
+    /// Adds the job's best choice in this state if the job gains from it.
     fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<StateOffer>) {
         let Some(listed) = self.listed[state as usize] else { return };
         let best = guest.best(&self.menu, listed, || states.taken(state));
@@ -122,7 +122,8 @@ impl OfferSearch {
         }
     }
 
-    /// Returns whether neither this nor a later job leads from a state to a new state or to a better result.
+    /// Returns whether no menu choice of this or a later job leads from a state to a new state or a better
+    /// result.
     fn may_sleep(
         &mut self,
         market: &Market<'_>,

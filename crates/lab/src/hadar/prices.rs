@@ -13,7 +13,7 @@ pub(super) struct BidTerms {
     pub payoff: f64,
 }
 
-/// The prices of all cells by the number of taken GPUs.
+/// The price of a GPU in each cell, by the number of taken GPUs.
 #[derive(Clone, Debug)]
 pub(super) struct CellPrices {
     pub horizon: f64,
@@ -69,7 +69,7 @@ impl CellPrices {
 }
 
 impl HadarJob {
-    /// Returns the maximum utility of a GPU for the job, which determines its place in the queue.
+    /// Returns what the job can pay for a GPU at its highest speed, which determines its place in the queue.
     pub(super) fn urgency(&self, now: f64, parameters: &HadarParameters) -> f64 {
         self.worth(now + self.times().0 - self.arrival, parameters) / f64::from(self.gpus)
     }

@@ -15,7 +15,7 @@ struct StateStep {
     place: u32,
 }
 
-/// All states that were reached, by number; there are tens of thousands, so numbers are small.
+/// All known states by number; there may be tens of thousands, so numbers have 32 bits.
 pub(super) struct States {
     cells: usize,
     /// Numbers of taken GPUs by cell, one state after another.
@@ -24,7 +24,7 @@ pub(super) struct States {
     payoffs: Vec<f64>,
     /// The highest payoff of all states.
     most: f64,
-    /// The last step of that path.
+    /// The last step of the best path to each state, as an index in `steps`.
     last: Vec<Option<u32>>,
     steps: Vec<StateStep>,
     /// Hash keys of the cells, and hashes of the states.
@@ -69,7 +69,7 @@ impl States {
         self.most
     }
 
-    /// Returns the last job on the path to a state.
+    /// Returns the last step of the path to a state.
     pub(super) fn last(&self, state: u32) -> Option<u32> {
         self.last[state as usize]
     }
@@ -146,8 +146,8 @@ impl States {
         payoff >= self.payoff(state) * (1.0 - SLACK)
     }
 
-    /// Replaces the path to a state by a better one that serves a job after another path; returns whether it
-    /// is better.
+    /// Takes another path to a state, which serves a job after the step `before`, if it is better; returns
+    /// whether it is.
     pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) -> bool {
         let step = StateStep { before, place: to_index(place) };
         let order = by_digits(payoff, self.payoff(state));
@@ -162,7 +162,7 @@ impl States {
         is_better
     }
 
-    /// Returns whether the path to one state is better than that to another.
+    /// Returns whether the path to one state is better than the path to another.
     pub(super) fn is_better(&self, one: u32, other: u32) -> bool {
         let order = by_digits(self.payoff(one), self.payoff(other));
         order.then_with(|| self.earlier(self.step(self.last(one)), self.step(self.last(other)))).is_gt()
@@ -183,7 +183,7 @@ impl States {
     /// Compares two paths job by job: the greater one serves an earlier job at the first difference, or is
     /// the shorter one if it is a prefix of the other.
     ///
-    /// Follows them backwards from their ends until they meet.
+    /// Follows both paths backwards from their ends until they meet.
     fn earlier(&self, mut one: Option<StateStep>, mut other: Option<StateStep>) -> Ordering {
         let (mut one_goes_on, mut other_goes_on) = (false, false);
         let mut order = Ordering::Equal;

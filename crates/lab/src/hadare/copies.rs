@@ -25,15 +25,15 @@ struct CopyReplay<'a> {
     per_epoch: Vec<f64>,
     record: ReplayRecord,
     events: Vec<ReplayEvent>,
-    /// Σ over the rounds with jobs.
+    /// Sum over the played rounds of the fraction of all nodes' time in which copies trained.
     busy: f64,
     played: u64,
 }
 
 /// Replays a trace under `hadare`. Equal arguments give equal records except for decision times.
 ///
-/// A job that ends within a round leaves its nodes idle until the next one. A restart costs only the overhead
-/// of every round.
+/// A job that ends within a round leaves its nodes idle until the next round. A restart costs nothing beyond
+/// the overhead of each round.
 pub fn replay_copies(
     trace: &Trace,
     options: &Options,
@@ -87,7 +87,8 @@ impl<'a> CopyReplay<'a> {
         }
     }
 
-    /// Runs until all jobs have ended or no further event occurs; returns why the remaining jobs never end.
+    /// Runs until all jobs have ended, nothing further happens, or `most` rounds are over; returns why the
+    /// remaining jobs have not ended.
     fn play(&mut self, most: Option<u64>, progress: &mut dyn FnMut(usize)) -> &'static str {
         let first = rounds_before(self.trace.now.0, self.parameters.round);
         let mut number = first;
@@ -172,7 +173,7 @@ impl<'a> CopyReplay<'a> {
         })
     }
 
-    /// Records the events of a job in a round that begins now.
+    /// Records the events of a job in the round that begins at `at`.
     fn tell(&mut self, job: usize, at: f64, shares: &[CopyShare], ends: &mut Vec<(f64, u32)>) {
         let entry = &self.trace.jobs[job];
         let nodes: Vec<usize> = shares.iter().map(|copy_share| copy_share.node).collect();

@@ -1,8 +1,8 @@
 //! `hadare`: a job runs on several nodes at once, as copies that train separately for a round and are then
 //! merged.
 //!
-//! Decides which job takes which node and how many steps each copy does, as a function of one round without
-//! time. A simulation and a cluster use the same function.
+//! Decides which job takes which node and how many steps each copy does. The decision looks at one round and
+//! reads no clock. A simulation and a cluster use the same function.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ use hsched_plan::{JobModel, Objective, Problem};
 pub struct HadareParameters {
     /// L, the length of a round.
     pub round: Seconds,
-    /// The part of it in which no copy trains: reading and merging the copies.
+    /// The part of a round in which no copy trains: it reads and merges the copies.
     pub overhead: Seconds,
     pub objective: ForkObjective,
 }
@@ -24,10 +24,10 @@ pub struct HadareParameters {
 /// Which jobs come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForkObjective {
-    /// The jobs closest to their ends take as many nodes as they need to end.
+    /// The jobs closest to their ends take as many nodes as they need to end in this round.
     #[default]
     MeanJct,
-    /// Every job gets a node, and then repeatedly the job that ends last gets another one.
+    /// Every job gets one node; then the job that would end last gets another, repeatedly.
     Makespan,
 }
 
@@ -60,7 +60,7 @@ impl HadareParameters {
 pub(super) struct Fork {
     /// S, the remaining steps.
     pub steps: u64,
-    /// X, steps per second by node; 0 if it cannot run there.
+    /// X, steps per second by node; 0 if the job cannot run there.
     pub speeds: Vec<f64>,
     /// Maximum number of copies.
     pub most: usize,
@@ -71,7 +71,7 @@ pub(super) struct Fork {
 pub(super) struct CopyShare {
     pub node: usize,
     pub steps: u64,
-    /// Its duration, in seconds.
+    /// Duration of the work, in seconds.
     pub busy: f64,
 }
 
@@ -85,7 +85,8 @@ pub(super) fn node_speeds(problem: &Problem, job: &JobModel) -> Vec<f64> {
 
 /// Returns the steps per second of one copy on some GPUs by type; 0 if it can use none of them.
 pub(super) fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
-    // Slices cannot form a ring, so a copy uses a single slice if there is nothing else.
+    // Slices cannot form a ring, so a copy uses a single slice, and only on a node without whole GPUs for the
+    // job.
     let usable = |alone: bool| {
         let present = gpus.iter().zip(&job.types).filter(|(count, _)| **count > 0);
         present.filter_map(move |(count, model)| {
@@ -127,7 +128,7 @@ struct Seats<'a> {
     taken: Vec<Vec<usize>>,
     /// By job, Σ X over all nodes.
     totals: Vec<f64>,
-    /// By node, Σ over the jobs of the fraction of their total speed that they have there.
+    /// By node, Σ over the jobs of the fraction of the job's total speed that this node has.
     wanted: Vec<f64>,
 }
 
@@ -142,12 +143,12 @@ impl<'a> Seats<'a> {
         Self { jobs, free: free.to_vec(), taken: vec![Vec::new(); jobs.len()], wanted, totals }
     }
 
-    /// Returns how long a job takes on all nodes together.
+    /// Returns the seconds that a job takes on all nodes together.
     fn alone(&self, job: usize) -> f64 {
         steps(&self.jobs[job]) / self.totals[job]
     }
 
-    /// Returns how long a job takes on its nodes.
+    /// Returns the seconds that a job takes on its nodes.
     fn end(&self, job: usize) -> f64 {
         let speeds = self.taken[job].iter().map(|node| self.jobs[job].speeds[*node]);
         // `sum` of an empty sequence would be -0.
@@ -169,7 +170,7 @@ impl<'a> Seats<'a> {
         )
     }
 
-    /// Assigns its best free node to a job; returns whether there was one.
+    /// Assigns to a job its best free node; returns whether it has one.
     fn take(&mut self, job: usize) -> bool {
         let Some(node) = self.best(job) else { return false };
         self.free[node] = false;
@@ -204,8 +205,8 @@ fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
     nodes.iter().zip(&speeds).zip(steps).map(share).collect()
 }
 
-/// Divides steps in proportion to speeds; the steps left by rounding down go to the largest remainders, the
-/// earlier first.
+/// Divides steps in proportion to speeds; the steps that rounding down leaves go to the largest remainders,
+/// the first of equal ones first.
 pub(super) fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
     let total: f64 = speeds.iter().sum();
     let exact: Vec<f64> = speeds.iter().map(|speed| to_f64(steps) * speed / total).collect();
@@ -235,7 +236,7 @@ fn floor(steps: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns the steps of the copies of each job by node, and its remaining steps.
+    /// Returns the steps of each job's copies by node, and the job's remaining steps.
     fn round(jobs: &[(u64, &[f64])], time: f64, objective: ForkObjective) -> Vec<(Vec<(usize, u64)>, u64)> {
         let forks: Vec<Fork> = jobs
             .iter()

@@ -13,7 +13,7 @@ use hsched_plan::{Budget, Decision, HoldStage, Memory, Placement, Plan, Policy, 
 #[derive(Default)]
 pub(super) struct Hare {
     turns: Turns,
-    /// End of the first of the turns that begin in the current decision.
+    /// The earliest end of the turns that begin in the current decision.
     begun_until: Option<f64>,
 }
 
@@ -27,7 +27,7 @@ const NAME: &str = "hare";
 struct Card {
     gpu: TaskGpu,
     free: f64,
-    /// The job that currently holds it.
+    /// The job that currently holds the GPU.
     holder: Option<usize>,
 }
 
@@ -74,7 +74,7 @@ impl Policy for Hare {
         let mut changes = Vec::new();
         for (_, place, goes_on) in order {
             if goes_on {
-                // No later job gets these GPUs at the end of its turn.
+                // The job continues: no other job gets these GPUs at the end of its turn.
                 keep_to_the_end(&mut cards, problem, jobs[place]);
                 continue;
             }
@@ -99,7 +99,7 @@ impl Policy for Hare {
 }
 
 impl Hare {
-    /// Assigns its next turn to a job, now or later; returns the resulting change.
+    /// Assigns the next turn to a job, now or later; returns the resulting change.
     fn next_turn(
         &mut self,
         problem: &Problem,
@@ -115,7 +115,7 @@ impl Hare {
         };
         let chosen = choose(cards, job, &turn);
         for &card in &chosen {
-            // Later jobs get these GPUs when it completes: it continues on them.
+            // Other jobs get these GPUs when this job completes, because it stays on them.
             cards[card].free = turn.done;
         }
         if turn.start > now {
@@ -162,7 +162,7 @@ fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
     gpus.map(|gpu| Card { gpu, free: problem.now.0, holder: None }).collect()
 }
 
-/// Reserves the GPUs that a job holds up to a time.
+/// Reserves the GPUs that a job holds, until the time `free`.
 fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
     for slot in held(problem, job) {
         let is_on_slot = |card: &&mut Card| {
@@ -225,8 +225,9 @@ fn owned(cards: &[Card], job: usize, types: usize) -> Vec<u32> {
     counts
 }
 
-/// Assigns the tasks of a round one by one to the GPU that finishes its tasks first; returns the GPUs by type
-/// and the computing time of the round.
+/// Assigns the tasks of a round one by one, each to the GPU that would finish it first; returns the GPUs by
+/// type and the computing time of the round. `None` if no type can take a task or the GPUs are fewer than
+/// `least`.
 fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Vec<u32>, f64)> {
     let types = free.len();
     let (mut handed_out, mut counts, mut long) = (vec![0_u64; types], vec![0_u32; types], 0.0_f64);
@@ -246,7 +247,8 @@ fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Ve
     (counts.iter().sum::<u32>() >= least).then_some((counts, long))
 }
 
-/// Returns the GPUs of a turn: first those that the job holds, then those of one node if it has enough.
+/// Returns the GPUs of a turn: of each type, first those that the job holds, then those of a node that has
+/// enough.
 fn choose(cards: &[Card], job: usize, turn: &JobTurn) -> Vec<usize> {
     let mut chosen = Vec::new();
     for (gpu_type, &count) in turn.counts.iter().enumerate().filter(|(_, count)| **count > 0) {

@@ -33,8 +33,8 @@ impl Gaps {
         best.map(|(_, _, spot)| spot)
     }
 
-    /// Returns the start of the first gap of a GPU into which a task of length `time` fits that may start at
-    /// `from`.
+    /// Returns the start of a GPU's first gap that has room for a task of length `time` that starts no sooner
+    /// than `from`.
     fn first_gap(&self, gpu: usize, from: f64, time: f64) -> f64 {
         let busy = &self.busy[gpu];
         let holds = |gap: f64, end: f64| gap.max(from) + time <= end * (1.0 + TIE);

@@ -1,4 +1,4 @@
-//! Assigns a GPU and a time to each task, in order: the place where it starts or ends first.
+//! Assigns a GPU and a time to each task, in order: the place where the task starts or ends first.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use hsched_plan::kit::{TIE, TaskJob, TaskRun, Tasks};
 pub enum Assign {
     /// To the GPU that is free first, as stated in the paper.
     Available,
-    /// To the GPU on which it ends first.
+    /// To the GPU on which the task ends first.
     #[default]
     Finish,
-    /// To the GPU on which it ends first, including gaps between earlier tasks.
+    /// To the GPU on which the task ends first; it may fill gaps between earlier tasks.
     Insert,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Spot {
 struct Shelves {
     /// Times as bits, whose order is the same because no time is negative.
     free: Vec<BTreeSet<(u64, usize)>>,
-    /// The times at which each GPU finishes its assigned tasks.
+    /// By GPU, the time at which it finishes its assigned tasks, as bits.
     since: Vec<u64>,
 }
 
@@ -105,7 +105,7 @@ impl Shelves {
         let soonest = |ty: usize| Some(f64::from_bits(self.free[ty].first()?.0).max(from));
         let ends = usable().filter_map(|(ty, long)| Some(soonest(ty)? + long));
         let latest_end = ends.min_by(f64::total_cmp)? * (1.0 + TIE);
-        // GPUs on which it ends no later must be free by then.
+        // The task ends in time on a GPU if the GPU is free by the end minus the task's duration.
         let tied = || usable().map(|(ty, long)| (ty, latest_end - long)).filter(|(_, by)| *by >= from);
         let free = tied().filter_map(|(ty, by)| self.last_before(ty, by)).max_by(f64::total_cmp)?;
         let early = free * (1.0 - TIE);
@@ -120,7 +120,8 @@ impl Shelves {
         within.last().map(|(free, _)| f64::from_bits(*free))
     }
 
-    /// Returns the first GPU of a type that becomes free between two times, and when.
+    /// Returns the GPU of a type with the lowest number among those that become free between two times, and
+    /// when it becomes free.
     fn first_within(&self, gpu_type: usize, early: f64, late: f64) -> Option<(usize, f64)> {
         let within = (late >= early)
             .then(|| self.free[gpu_type].range((early.to_bits(), 0)..=(late.to_bits(), usize::MAX)))?;

@@ -3,9 +3,9 @@
 //! Every GPU has a price, so the work of a job is a number: the cost of its tasks where they are cheapest. A
 //! single machine that does this work in descending order of weight over work, with preemption, gives every
 //! round a middle time, and the rounds are ordered by these. The same machine gives a lower bound on Σ weight
-//! × completion: for prices that sum to one, the middle times of every schedule satisfy the inequalities of a
-//! single machine (Queyranne for each GPU, then Cauchy and Schwarz), and this order is the optimal solution
-//! for these (Goemans, for jobs that arrive over time).
+//! × completion: if the prices of all GPUs sum to one, the middle times of every schedule satisfy the
+//! inequalities of a single machine (Queyranne for each GPU, then Cauchy and Schwarz), and this order is
+//! optimal under these inequalities (Goemans, for jobs that arrive over time).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +34,7 @@ struct MachineWork {
     done: f64,
     /// Rank by descending weight over work; ties by job number.
     rank: usize,
-    /// ∫ t over the time in which the machine works on it.
+    /// ∫ t over the time in which the machine works on the job.
     moment: f64,
     /// When the machine has completed half of each round.
     halves: Vec<f64>,
@@ -84,8 +84,8 @@ pub(super) fn first_middles(tasks: &Tasks) -> Vec<Option<f64>> {
     middles
 }
 
-/// Returns the price of a GPU by type: the mean relative speed over the jobs that can run, each relative to
-/// its fastest type.
+/// Returns the price of a GPU by type, in proportion to its mean speed over the jobs that can run, relative
+/// to each job's fastest type; the prices of all GPUs sum to one.
 fn prices(tasks: &Tasks) -> Vec<f64> {
     let mut sums = vec![0.0; tasks.counts.len()];
     for job in &tasks.jobs {

@@ -43,19 +43,19 @@ struct GangMemory {
 struct GangService {
     done: u64,
     predicted: u64,
-    /// Epochs whose service is no longer counted.
+    /// Number of epochs whose service no longer counts.
     forgiven: u64,
-    /// Its position in the order of entries while it waits for a turn.
+    /// The job's position in the order of entries while it waits for a turn.
     entry: Option<u64>,
     waits_since: f64,
 }
 
-/// The GPUs at one time.
+/// The state of the GPUs at one moment.
 struct GpuTable {
     gpus: Vec<TaskGpu>,
     /// Whether each GPU can be assigned now.
     free: Vec<bool>,
-    /// The job that holds it, even if its turn is over.
+    /// By GPU, the job that holds it, even if the job's turn is over.
     holder: Vec<Option<usize>>,
 }
 
@@ -132,7 +132,8 @@ impl Hlas {
         self.known.turns.end(&model.name);
     }
 
-    /// Returns the waiting jobs by level; `tasks` are those of `jobs`, whose indices the ladder uses.
+    /// Returns the waiting jobs by level; `tasks` lists the jobs in the order of `jobs`, and the ladder uses
+    /// the indices in this order.
     fn ladder(&mut self, problem: &Problem, jobs: &[usize], tasks: &Tasks) -> Ladder {
         let mut ladder = Ladder::new(self.known.thresholds.clone());
         let mut waiting: Vec<(u64, usize, f64)> = Vec::new();
@@ -168,8 +169,8 @@ impl Hlas {
         ladder
     }
 
-    /// Assigns idle groups to a job until all its tasks have a GPU, first those that it holds; returns its
-    /// GPUs and removes the groups.
+    /// Assigns idle groups to a job until all its tasks have a GPU, first the groups in which it holds GPUs.
+    /// Returns the assigned GPUs and removes the groups from `idle`.
     fn hand_out(
         &self,
         table: &mut GpuTable,
@@ -205,7 +206,7 @@ impl Hlas {
         taken
     }
 
-    /// Assigns idle groups to the first jobs, one after the other.
+    /// Assigns idle groups to the first jobs, one after the other; returns the changes.
     fn serve(
         &mut self,
         problem: &Problem,
@@ -335,7 +336,7 @@ fn all_gpus(problem: &Problem) -> Vec<TaskGpu> {
 }
 
 impl GpuTable {
-    /// Returns the GPUs; those of jobs whose turn continues are not free.
+    /// Returns the table of all GPUs; the GPUs of jobs whose turn continues are not free.
     fn new(problem: &Problem, jobs: &[usize], gpus: Vec<TaskGpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
         let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };

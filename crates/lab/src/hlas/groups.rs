@@ -32,7 +32,7 @@ pub(crate) fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
     }
 }
 
-/// Returns how long a round of a job takes on an average group, in seconds; `None` if it cannot run.
+/// Returns the seconds that a round of a job takes on an average group; `None` if the job cannot run.
 pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
     job.fastest()?;
     let rates = job.rates();
@@ -41,8 +41,9 @@ pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Optio
     Some(scale / (sum / count))
 }
 
-/// Returns `number` groups, or one for each GPU if there are fewer, with the minimum inequality: the maximum
-/// over jobs of the difference between fastest and slowest group, relative to the mean group.
+/// Returns `number` groups, or one per GPU if there are fewer GPUs, with the smallest inequality that the
+/// search finds: the maximum over jobs of the difference between the fastest and the slowest group, relative
+/// to the mean group.
 fn grouped(tasks: &Tasks, number: usize) -> Groups {
     let number = number.clamp(1, tasks.gpus.len().max(1));
     let parts = if number == tasks.gpus.len() {
@@ -55,8 +56,8 @@ fn grouped(tasks: &Tasks, number: usize) -> Groups {
     hand_out(tasks, parts)
 }
 
-/// Assigns its GPUs of each type to each group, in the order of GPUs; groups with the most GPUs of the first
-/// types come first.
+/// Returns the groups with their GPUs, which are assigned in the order of GPUs; groups with the most GPUs of
+/// the first types come first.
 fn hand_out(tasks: &Tasks, mut parts: Vec<GroupGpus>) -> Groups {
     parts.sort_by(|a, b| b.cmp(a));
     let mut of_type: Vec<_> = (0..tasks.counts.len())
@@ -84,7 +85,7 @@ impl Kinds {
         Self(kinds.into_iter().map(|kind| kind.into_iter().map(f64::from_bits).collect()).collect())
     }
 
-    /// Returns the inequality of groups for the worst job, to nine decimals.
+    /// Returns the inequality of the groups, rounded to nine decimals: the maximum over the jobs' kinds.
     fn difference(&self, parts: &[GroupGpus]) -> f64 {
         let number = to_f64(parts.len());
         let worst = |rates: &Vec<f64>| {
@@ -98,7 +99,7 @@ impl Kinds {
         (self.0.iter().map(worst).fold(0.0, f64::max) * DECIMALS).round() / DECIMALS
     }
 
-    /// Returns the mean relative speed of jobs on a GPU by type, each relative to its fastest type.
+    /// Returns the speed of a GPU by type, summed over the kinds, each relative to the kind's fastest type.
     fn relative(&self, types: usize) -> Vec<f64> {
         let mut sums = vec![0.0; types];
         for rates in &self.0 {
@@ -115,7 +116,7 @@ fn speed(rates: &[f64], part: &[u32]) -> f64 {
     rates.iter().zip(part).map(|(rate, count)| rate * f64::from(*count)).sum()
 }
 
-/// All partitions, each with its groups in descending order.
+/// A search through all partitions, each with its groups in descending order.
 struct GroupSearch<'a> {
     kinds: &'a Kinds,
     chosen: Vec<GroupGpus>,
@@ -207,7 +208,7 @@ fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<GroupGpus> {
 }
 
 /// Returns a partition of many GPUs: assigns the fastest first, each to the slowest group, and then swaps
-/// GPUs while that improves it.
+/// GPUs while a swap reduces the inequality.
 fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<GroupGpus> {
     let relative = kinds.relative(counts.len());
     let mut types: Vec<usize> = (0..counts.len()).collect();
@@ -225,7 +226,7 @@ fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<GroupGpus> {
     swapped(kinds, parts)
 }
 
-/// Returns the partition after the best swaps of two GPUs.
+/// Repeats the swap of two GPUs that reduces the inequality most until no swap does; returns the partition.
 fn swapped(kinds: &Kinds, mut parts: Vec<GroupGpus>) -> Vec<GroupGpus> {
     let mut least = kinds.difference(&parts);
     loop {

@@ -25,8 +25,8 @@ struct LadderLevel {
     others: BTreeSet<LadderKey>,
 }
 
-/// Default thresholds: their number, the first as a multiple of the median round, and the ratio between
-/// successive ones.
+/// Default thresholds: the number of levels, the first threshold as a multiple of the median round, and the
+/// ratio between successive thresholds.
 const LEVELS: usize = 6;
 const FIRST: f64 = 5.0;
 const FACTOR: f64 = 2.0;
@@ -105,8 +105,8 @@ impl Ladder {
         }
     }
 
-    /// Returns the first job that can use the free GPUs: of the lowest level, jobs with a partly assigned
-    /// round come first.
+    /// Returns the first job that can use the free GPUs: on the first level with such a job, jobs with a
+    /// partly assigned round come first.
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
         let usable = |keys: &BTreeSet<LadderKey>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))

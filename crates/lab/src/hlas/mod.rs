@@ -1,5 +1,5 @@
-//! `hlas`, `hlas-p`: the job with the least service comes first, counted in time of an average group,
-//! regardless of the groups that served it ("Heterogeneity-aware least attained service", IEEE TCC 2024). The
+//! `hlas`, `hlas-p`: the job with the least service comes first. Service counts as time on an average group,
+//! regardless of the groups that gave it ("Heterogeneity-aware least attained service", IEEE TCC 2024). The
 //! number of remaining epochs is unknown; `hlas-p` predicts part of it.
 
 mod entry;

@@ -15,14 +15,14 @@ const FLAT: f64 = 0.01;
 /// A sibling's loss is much lower if it is below this fraction of the job's loss.
 const MUCH_LOWER: f64 = 0.9;
 
-/// Candidates for the limit of the loss: distance below the smallest loss as a fraction of the decrease so
-/// far.
+/// Candidates for the limit of the loss, by their distance below the smallest loss as a fraction of the
+/// decrease so far: the least, the greatest, and the number of steps between them.
 const LIMITS: (f64, f64, u32) = (1e-3, 3.0, 200);
 
 /// The data of ended jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Predictor {
-    /// Their numbers of epochs by name, in ascending order.
+    /// The numbers of epochs of the ended jobs by name, in ascending order.
     ended: BTreeMap<String, Vec<u64>>,
 }
 
@@ -41,7 +41,7 @@ impl Predictor {
     }
 
     /// Returns a lower bound on the remaining epochs of a job from the losses of its completed epochs; 0 if
-    /// they allow no prediction. `best_sibling` is the last loss of the best job of its sweep.
+    /// the losses allow no prediction. `best_sibling` is the last loss of the best other job of its sweep.
     pub(crate) fn epochs_left(&self, name: &str, losses: &[f64], best_sibling: Option<f64>) -> u64 {
         let done = losses.len() as u64;
         let (Some(last), Some(end)) =

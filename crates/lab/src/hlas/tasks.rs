@@ -32,7 +32,7 @@ impl TaskPolicy for TasksOfHlas {
 /// Times with a smaller difference count as equal, in seconds.
 const SAME: f64 = 1e-9;
 
-/// A future event; its time is stored as bits, whose order is the same.
+/// A future event; the queue of events stores its time as bits, whose order is the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TaskEvent {
     /// All GPUs of a group have finished.
@@ -46,13 +46,13 @@ enum TaskEvent {
 struct TaskService {
     done: u64,
     predicted: u64,
-    /// Rounds whose service is no longer counted.
+    /// Number of rounds whose service no longer counts.
     forgiven: u64,
     /// Assigned tasks of the current round.
     handed_out: u64,
-    /// Time at which the gradients of these tasks have arrived.
+    /// Time at which the gradients of the assigned tasks have arrived.
     synced: f64,
-    /// Time at which it began to wait.
+    /// Time at which the job began to wait.
     waits_since: f64,
 }
 
@@ -139,7 +139,7 @@ impl TaskWorld<'_> {
         self.tasks.jobs[job].arrival
     }
 
-    /// Processes due events; returns the jobs whose round is finished, in the order of the file.
+    /// Processes the events up to a time; returns the jobs whose round is finished, in the order of the file.
     fn happen(&mut self, until: f64) -> BTreeSet<usize> {
         let mut synced = BTreeSet::new();
         while let Some(&Reverse((at, due))) = self.due.peek() {
@@ -200,7 +200,7 @@ impl TaskWorld<'_> {
         let facts = [
             ("level", json!(level + 1)),
             ("epochs_done", json!(done)),
-            // Predicted lower bound on its remaining epochs.
+            // Predicted lower bound on the job's remaining epochs.
             ("predicted_epochs", json!(predicted)),
         ];
         let facts: Map<_, _> = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
@@ -225,7 +225,7 @@ impl TaskWorld<'_> {
         }
     }
 
-    /// Assigns tasks of the first job that can use it to every idle group.
+    /// Gives every idle group tasks of the first waiting job that can use the group.
     fn serve(&mut self) {
         for group in self.idle.clone() {
             if self.ladder.is_empty() {
@@ -239,7 +239,7 @@ impl TaskWorld<'_> {
         }
     }
 
-    /// Returns how long a task of a job computes on a GPU.
+    /// Returns the seconds that a task of a job computes on a GPU; `None` if the job cannot use the GPU.
     fn time(&self, job: usize, gpu: usize) -> Option<f64> {
         self.tasks.jobs[job].times[self.tasks.gpus[gpu].gpu_type]
     }

@@ -1,10 +1,10 @@
-//! The value of a schedule (eq. 7): how close completion times are to those of jobs alone, and how many
-//! deadlines are met.
+//! The value of a schedule (eq. 7): how close the jobs' times are to the times that they would take alone,
+//! and how many deadlines are met.
 
 use crate::replay::{ReplayRecord, Trace};
 use hsched_model::number::to_f64;
 
-/// β, the weight of times against deadlines.
+/// β: the weights of completion times and of met deadlines.
 const TIMES: f64 = 0.5;
 const DEADLINES: f64 = 0.55;
 
@@ -27,7 +27,8 @@ pub struct TraceResult {
 }
 
 impl TraceResult {
-    /// Returns the results for a trace; jobs that have not ended count with the end of the last one.
+    /// Returns the results for a trace; a job that has not ended counts as if it ended together with the last
+    /// one.
     pub fn of(trace: &Trace, record: &ReplayRecord) -> Self {
         let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
         let (mut alone, mut times, mut due, mut met) = (0.0, 0.0, 0.0, 0.0);
@@ -50,8 +51,8 @@ impl TraceResult {
     }
 }
 
-/// Returns the rewards between successive times, the last of which has no end: present jobs cost, and met
-/// deadlines pay. Times are in ascending order.
+/// Returns the reward of the interval after each time: present jobs cost, and met deadlines pay. The times
+/// are in ascending order, and the last interval has no end.
 pub(super) fn rewards(trace: &Trace, record: &ReplayRecord, moments: &[f64]) -> Vec<f64> {
     let alone = TraceResult::of(trace, record).alone;
     let due = trace.jobs.iter().filter(|entry| entry.model.aims.deadline.is_some()).count();

@@ -11,7 +11,7 @@ use crate::mlfs::{Chooser, Net, RecordedChoice, discounted};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
-/// The choices of a run, their times, and the return after each.
+/// The choices of a run, with their times, and the return after each choice.
 struct ChoiceRun {
     choices: Vec<RecordedChoice>,
     worths: Vec<f64>,

@@ -1,8 +1,8 @@
 //! Trains the network of `mlf-rl` on replays of traces: first to imitate MLF-H, then by the results of its
 //! own choices.
 //!
-//! Single-threaded and seeded, with a fixed order of summation: equal arguments give the same network
-//! everywhere.
+//! The training is single-threaded and seeded and sums in a fixed order, so equal arguments give the same
+//! network everywhere.
 
 mod goal;
 mod gradient;
@@ -43,7 +43,7 @@ pub struct TrainingResult {
     /// The scores on the held-out traces of the network that imitates MLF-H, and of the best one.
     pub imitated: ScheduleScore,
     pub best: ScheduleScore,
-    /// The pass after which it was the best; 0 is the imitation.
+    /// The pass that gave the best network; 0 means the imitation.
     pub pass: u32,
 }
 
@@ -51,7 +51,7 @@ pub struct TrainingResult {
 const HIDDEN: [usize; 2] = [32, 16];
 
 impl Default for NetTraining {
-    /// Returns the values of the documentation page.
+    /// Returns the defaults of `hsched train-policy`.
     fn default() -> Self {
         Self { seed: 0, imitations: 20, passes: 10, runs: 8, rate: 0.004, bonus: 0.01, factor: 0.95 }
     }

@@ -25,7 +25,7 @@ fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<ReplayRecord, Replay
 /// Returns the mean score of a chooser over traces.
 ///
 /// # Errors
-/// If one of them cannot be replayed.
+/// If a trace cannot be replayed.
 pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<ScheduleScore, ReplayError> {
     mean(traces, |trace| Ok(play(trace, chooser())?.0))
 }

@@ -27,10 +27,11 @@ pub struct GraphOptions {
 /// Number of consecutive rounds without progress after which the replay ends.
 const IDLE: u32 = 10_000;
 
-/// By job and task, the earliest time at which it can compute, apart from its dependencies.
+/// By job and task, the earliest time at which the task can compute once its dependencies have completed.
 type ReadyTimes = Vec<Vec<f64>>;
 
-/// Replays graphs until all have ended, or for a number of rounds; calls `tell` with each round and its time.
+/// Replays graphs until all have ended, `options.rounds` rounds are over, or no task makes progress any more;
+/// calls `tell` with each round and its time.
 ///
 /// A placed task computes once all its dependencies have completed. GPUs that become free are assigned in the
 /// next round.
@@ -68,7 +69,7 @@ pub fn replay_graphs(
     records
 }
 
-/// Advances the tasks of a job from one time to another; returns whether any made progress.
+/// Advances the tasks of a job from one time to another; returns whether any task made progress.
 fn work(job: &mut GraphJob, ready: &mut [f64], from: f64, to: f64, record: &mut GraphRecord) -> bool {
     let mut has_worked = false;
     // Dependencies first.

@@ -75,7 +75,7 @@ const MOST_JOBS: usize = 32;
 pub enum Chooser {
     /// The candidate with the highest probability.
     Likeliest(Arc<Net>),
-    /// A random candidate by its probability.
+    /// A random candidate, drawn by the probabilities.
     Drawn(Arc<Net>, Box<Pcg64Mcg>),
     /// The choice of MLF-H, which networks imitate first.
     Priority,
@@ -85,7 +85,7 @@ pub enum Chooser {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RecordedChoice {
     pub at: Time,
-    /// The features of each candidate; the last is to wait.
+    /// The features of each candidate; if the policy may wait, the last candidate is to wait.
     pub candidates: Vec<Vec<f64>>,
     pub chosen: usize,
 }
@@ -95,7 +95,7 @@ pub(crate) struct MlfRl {
     state: SchedulingState,
     parameters: MlfsParameters,
     chooser: Chooser,
-    /// The choices, if they are recorded.
+    /// The choices; `None` if they are not recorded.
     choices: Option<Vec<RecordedChoice>>,
 }
 
@@ -110,7 +110,7 @@ struct JobOnType {
 struct WaitingJob {
     job: usize,
     priority: f64,
-    /// Remaining seconds on its best type.
+    /// Remaining seconds on the job's fastest type.
     left: f64,
 }
 
@@ -125,7 +125,7 @@ impl Chooser {
             Self::Priority => of_priority,
             Self::Likeliest(net) => {
                 let parts = net.probabilities(candidates);
-                // Among equal candidates, the first.
+                // Of equally likely candidates, this takes the first.
                 (0..parts.len()).rev().max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(of_priority)
             }
             Self::Drawn(net, random) => {
@@ -242,7 +242,7 @@ impl MlfRl {
         let total = state.floor.total[gpu_type];
         let speed = rates.speeds[gpu_type] / rates.best;
         let soon = |time: f64| saturating(self.parameters.unit / time.max(60.0));
-        // Whether it meets its deadline if it starts now.
+        // How much time a start now leaves before the deadline; -1 if the job would miss it.
         let slack = inputs.to_deadline.map_or(1.0, |time| {
             let slack = time - inputs.left / speed;
             if slack < 0.0 { -1.0 } else { (libm::log(1.0 + slack / 60.0) / 10.0).min(1.0) }

@@ -1,8 +1,8 @@
 //! MLF-H from "Job Scheduling for Large-Scale Machine Learning Clusters" (2020): tasks in the order of a
 //! priority that considers the progress of training, on servers that are not overloaded.
 //!
-//! `mlf-h` orders whole jobs; for `mlf-rl`, a network does; `graphs` replays task graphs and their placement.
-//! Equation numbers are those of the paper.
+//! `mlf-h` orders whole jobs by this priority, and `mlf-rl` lets a network choose; `graphs` replays task
+//! graphs and their placement. Equation numbers are those of the paper.
 
 mod graphs;
 mod learnt;
@@ -34,9 +34,9 @@ pub struct MlfsParameters {
     pub alpha: f64,
     /// γ, the weight of dependent tasks.
     pub gamma: f64,
-    /// γ of the deadline, of the remaining time, and of the waiting time.
+    /// The weights γ of the deadline, the remaining time and the waiting time.
     pub terms: [f64; 3],
-    /// The unit of these times in seconds.
+    /// The unit of these three times, in seconds.
     pub unit: f64,
     /// Use from which a server is overloaded.
     pub server_limit: f64,

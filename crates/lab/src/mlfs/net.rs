@@ -1,8 +1,8 @@
 //! The network of MLF-RL: scores candidates one by one; a softmax over the scores gives the probabilities.
 //! Forward pass, backward pass and Adam are implemented here.
 //!
-//! Single-threaded, with a fixed order of summation and `tanh` and `exp` of `libm`: the results are identical
-//! on all machines.
+//! It is single-threaded, sums in a fixed order, and takes `tanh` and `exp` from `libm`, so the results are
+//! identical on all machines.
 
 use libm::{exp, log, sqrt, tanh};
 use rand::{RngExt, SeedableRng};
@@ -47,7 +47,8 @@ impl Net {
         Self { sizes: sizes.to_vec(), weights }
     }
 
-    /// Returns whether it has the right number of weights, all finite, and this number of inputs.
+    /// Returns whether the network has this number of inputs and one output, and the right number of finite
+    /// weights.
     pub fn takes(&self, inputs: usize) -> bool {
         let count = |pair: &[usize]| pair[0].saturating_add(1).saturating_mul(pair[1]);
         let needed = self.sizes.windows(2).map(count).fold(0, usize::saturating_add);
@@ -161,7 +162,7 @@ impl Adam {
     }
 }
 
-/// Returns the discounted sums of each reward and those after it.
+/// Returns for each reward the discounted sum of it and all later ones.
 pub(crate) fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
     let mut worth = rewards.to_vec();
     for place in (1..worth.len()).rev() {

@@ -8,7 +8,7 @@ use crate::mlfs::{MlfsParameters, Priority};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GraphJob, Server};
 
-/// A task by the indices of its job and itself.
+/// A task by the index of its job and its index in the job.
 pub type TaskName = (usize, usize);
 
 /// Distances with a smaller difference are ties.
@@ -113,7 +113,7 @@ impl PlacementRound<'_> {
         self.priorities.keys().filter(is_there).copied().collect()
     }
 
-    /// Removes tasks from overloaded servers until none is overloaded; returns the tasks.
+    /// Removes tasks from overloaded servers until they are no longer overloaded; returns the tasks.
     fn relieve(&mut self) -> Vec<TaskName> {
         let mut taken = Vec::new();
         for server in 0..self.loads.count() {
@@ -172,13 +172,13 @@ impl PlacementRound<'_> {
         nearest(candidates.into_iter().map(|task| (distance(task), task))).map(|(_, task)| task)
     }
 
-    /// Returns how many of a number of tasks may be moved.
+    /// Returns how many of `count` tasks may be moved, at least one.
     fn share(&self, count: usize) -> usize {
         let share = (self.parameters.part * to_f64(count) - 1e-9).ceil().max(1.0);
         to_usize(share)
     }
 
-    /// Returns the MB between a task and its job's tasks on a server.
+    /// Returns the MB that a task exchanges with its job's tasks on a server.
     fn traffic(&self, (job, task): TaskName, server: usize) -> f64 {
         let graph_job = &self.jobs[job];
         let is_there = |other: usize| graph_job.tasks[other].on.is_some_and(|(at, _)| at == server);
@@ -242,7 +242,7 @@ impl PlacementRound<'_> {
         }
     }
 
-    /// Places a task on the server closest to the ideal one; returns whether it has a place.
+    /// Places a task on the server closest to the ideal one; returns whether the task has a place.
     fn place(&mut self, task: TaskName) -> bool {
         let graph_task = &self.jobs[task.0].tasks[task.1];
         let free: Vec<usize> =
@@ -271,7 +271,7 @@ impl PlacementRound<'_> {
     }
 }
 
-/// Returns the first of the closest ones.
+/// Returns the entry with the smallest distance; of ties, the first.
 fn nearest<T>(all: impl Iterator<Item = (f64, T)>) -> Option<(f64, T)> {
     all.reduce(|best, entry| if entry.0 < best.0 - TIE { entry } else { best })
 }

@@ -24,10 +24,10 @@ pub(crate) struct PriorityInputs<'a> {
     pub urgency: f64,
     pub losses: &'a [f64],
     pub size: f64,
-    /// Remaining time to complete so that dependent tasks meet their deadline.
+    /// The time in which the task must complete so that the tasks that depend on it can meet the deadline.
     pub to_deadline: Option<f64>,
     pub left: f64,
-    /// 0 while it runs.
+    /// Waiting time; 0 while the task runs.
     pub waited: f64,
 }
 

@@ -55,7 +55,7 @@ impl<'a> Loads<'a> {
         self.servers.len()
     }
 
-    /// Returns u of a server.
+    /// Returns u, the use of a server as fractions of its resources.
     pub(super) fn parts(&self, server: usize) -> [f64; RESOURCES] {
         self.parts_of(server, self.used[server])
     }
@@ -66,7 +66,7 @@ impl<'a> Loads<'a> {
         std::array::from_fn(|resource| part(amounts[resource], has[resource]))
     }
 
-    /// Returns which resources of a server are overloaded; GPUs count as overloaded even if only a single GPU
+    /// Returns which resources of a server are overloaded; the GPUs are overloaded even if only one of them
     /// is.
     pub(super) fn over(&self, server: usize) -> [bool; RESOURCES] {
         let parts = self.parts(server);
@@ -108,7 +108,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Returns the fraction of an amount; with none available, any amount is too much.
+/// Returns an amount as a fraction of what a server has; infinite if it has none.
 fn part(amount: f64, has: f64) -> f64 {
     if amount <= SLACK * has.clamp(1e-300, 1.0) { 0.0 } else { amount / has }
 }

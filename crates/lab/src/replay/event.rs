@@ -23,7 +23,7 @@ pub struct ReplayEvent {
     pub why: String,
     /// The task that begins to compute.
     pub task: Option<TaskRun>,
-    /// The policy's data about it: additional keys and values of the event in `--events`.
+    /// The policy's data about the event: its additional keys and values in `--events`.
     pub facts: Map<String, Value>,
 }
 

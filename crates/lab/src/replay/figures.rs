@@ -1,4 +1,4 @@
-//! The results of a replay: those of each job, and aggregate metrics.
+//! The results of a replay: the results of each job, and aggregate metrics.
 
 use crate::replay::Trace;
 use hsched_model::Time;
@@ -19,7 +19,7 @@ pub struct ReplayRecord {
     pub in_use: Vec<(f64, u32)>,
     /// Number of decisions of the policy.
     pub decisions: u64,
-    /// Their total time, in seconds.
+    /// Total time of the decisions, in seconds.
     pub decision_time: f64,
     /// Maximum number of jobs that were present at once.
     pub most_present: usize,
@@ -44,8 +44,8 @@ pub struct TaskFacts {
     pub middles: Vec<Vec<f64>>,
     /// The groups in which GPUs are assigned, if there are any.
     pub groups: Vec<Vec<TaskGpu>>,
-    /// By job in the order of the trace, the time of a round on an average group in seconds; `None` if it
-    /// cannot run.
+    /// By job in the order of the trace, the time of a round on an average group in seconds; `None` if the
+    /// job cannot run.
     pub round_times: Vec<Option<f64>>,
 }
 
@@ -54,18 +54,18 @@ pub struct TaskFacts {
 pub struct ReplayedJob {
     pub started: Option<Time>,
     pub completed: Option<Time>,
-    /// Number of times that it changed its GPUs or got GPUs again.
+    /// Number of times that the job changed its GPUs or got GPUs again.
     pub moves: u32,
     pub failures: u32,
     /// Completed epochs.
     pub done: f64,
-    /// Whether the policy ended it before its last epoch.
+    /// Whether the job ended before its last epoch, by the policy or by its stopping rule.
     pub cut_short: bool,
-    /// Why it has not ended.
+    /// Why the job has not ended.
     pub why: Option<String>,
 }
 
-/// The metrics of a replay; times in seconds, over the ended jobs.
+/// The metrics of a replay. Times are in seconds and cover the jobs that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     pub ended: usize,

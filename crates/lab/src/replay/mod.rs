@@ -1,4 +1,4 @@
-//! Replays a trace under a policy: jobs arrive and leave on a cluster that follows its formulas exactly.
+//! Replays a trace under a policy: jobs arrive and leave on a cluster that follows the cost model exactly.
 //!
 //! Hours of a cluster take milliseconds here. The replay calls policies through the same interface as the
 //! engine ([`Policy::decide`](hsched_plan::Policy::decide), [`verify_change`](hsched_plan::verify_change)),

@@ -29,7 +29,7 @@ pub enum Loses {
     /// The job saves its progress when it is asked to stop.
     #[default]
     Nothing,
-    /// It saves only after each epoch, so the current epoch is lost.
+    /// The job saves only after each epoch, so the current epoch is lost.
     Epoch,
 }
 

@@ -11,12 +11,12 @@ pub(super) struct Present {
     pub done: f64,
     /// Ratio of the work that a policy sees to the real work.
     pub estimate: f64,
-    /// Sequence number of its last change; events of an earlier generation are void.
+    /// Sequence number of the job's last change; events of an earlier generation are void.
     pub generation: u32,
     pub failures: u32,
-    /// The furthest progress at any of its starts.
+    /// The furthest progress that the job had at any of its starts.
     furthest: f64,
-    /// Number of consecutive starts from that progress.
+    /// Number of consecutive starts from the furthest progress.
     in_vain: u32,
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! Future events by time: ends and failures of running jobs, and of nodes.
+//! Future events by time: ends, epochs and failures of running jobs, and failures and returns of nodes.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use hsched_model::Time;
 /// A future event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DueEvent {
-    /// The job with this index completes, unless it has changed since: this was its generation.
+    /// The job with this number completes, unless its generation has changed since.
     End {
         job: usize,
         generation: u32,

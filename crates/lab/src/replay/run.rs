@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use thiserror::Error;
 
-use crate::replay::chance::{self, Purpose};
+use crate::replay::chance::{self, ReplayDraw};
 use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
@@ -42,11 +42,11 @@ const SAME: f64 = 1e-12;
 /// The minimum delay before a policy is called again without an event, in seconds.
 const LEAST_WAIT: f64 = 1e-6;
 
-/// Maximum number of times that a search may ask whether to continue. A time limit would give different
-/// results on different machines.
+/// Number of times that a search may ask whether to stop before the answer is yes. A time limit would give
+/// different results on different machines.
 const CALLS: u32 = 400;
 
-/// Maximum number of a policy's questions about the queue per decision.
+/// Number of answers about the queue after which a decision gets no further ones.
 const MOST_QUESTIONS: usize = 100;
 
 /// Decisions between two calls of `progress`.
@@ -112,7 +112,8 @@ pub fn replay(
 }
 
 impl ReplayRun<'_, '_> {
-    /// Runs until there are no more events; returns why the remaining jobs never end.
+    /// Runs until nothing further happens or the last round is over; returns why the remaining jobs have not
+    /// ended.
     fn play(&mut self) -> Result<&'static str, ReplayError> {
         while self.next_arrival < self.world.trace.jobs.len() || !self.world.is_empty() || self.is_freed() {
             if self.is_stuck() {
@@ -229,7 +230,7 @@ impl ReplayRun<'_, '_> {
         let Some(mean) = incidents.node_failures else { return };
         let count = &mut self.node_failures[node];
         *count += 1;
-        let unit = chance::unit(*seed, Purpose::NodeFailure, node, *count);
+        let unit = chance::unit(*seed, ReplayDraw::NodeFailure, node, *count);
         let at = self.world.now.after(Seconds(chance::exponential(mean, unit)));
         self.world.queue.push(at, DueEvent::NodeDown { node });
         self.world.queue.push(at.after(incidents.repair), DueEvent::NodeBack { node });

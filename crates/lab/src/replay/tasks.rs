@@ -1,6 +1,6 @@
-//! Replays a trace task by task: each task computes on one GPU at any time. This is the model of the papers.
-//! It needs a parameter server that waits for tasks, so no real cluster runs it; it has no restarts, failures
-//! or decision rounds.
+//! Replays a trace task by task: each task computes on one GPU at any time. This is the model of the papers
+//! on Hare and HLAS. It needs a parameter server that waits for tasks, which no real cluster has; it knows no
+//! restarts, failures or decision rounds.
 
 use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::{ReplayRecord, ReplayedJob, TaskFacts};

@@ -29,30 +29,30 @@ pub struct TraceJob {
     pub model: JobModel,
     /// From the trace's start.
     pub arrival: Time,
-    /// Its restart cost, if the user set one.
+    /// The job's restart cost, if the user set one.
     pub restart_cost: Option<Seconds>,
-    /// Whether the user stated how it saves its progress.
+    /// Whether the user stated how the job saves its progress.
     pub saves: bool,
     /// Maximum number of retries after a failure.
     pub retries: u32,
-    /// Indices in the file of jobs that have to complete before it may start.
+    /// Indices in the file of the jobs that have to complete before this one may start.
     pub after: Vec<usize>,
-    /// Its index in the file.
+    /// The job's index in the file.
     pub place: usize,
     /// Maximum number of copies under `hadare`; `None` uses the number of nodes.
     pub copies: Option<u32>,
-    /// The rule by which it may end before its last epoch.
+    /// The rule by which the job may end before its last epoch.
     pub early: Option<EarlyRule>,
-    /// Its progress when the trace begins; `None` if it has never run.
-    pub begun: Option<Begun>,
+    /// The job's progress when the trace begins; `None` if the job has never run.
+    pub begun: Option<InitialProgress>,
 }
 
 /// A job that ran before the trace begins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Begun {
+pub struct InitialProgress {
     /// Completed epochs, with fractions.
     pub done: f64,
-    /// Its current GPUs, if any.
+    /// The GPUs that the job holds when the trace begins, if any.
     pub held: Option<Placement>,
 }
 
@@ -72,7 +72,7 @@ pub enum NoSuchState {
 }
 
 /// The parts of an entry.
-type EntryParts<'a> = (((JobModel, &'a Job), Option<Begun>), Vec<usize>);
+type EntryParts<'a> = (((JobModel, &'a Job), Option<InitialProgress>), Vec<usize>);
 
 /// Returns the indices of each job's predecessors.
 fn places_before(jobs: &[Job]) -> Result<Vec<Vec<usize>>, NoSuchState> {
@@ -90,10 +90,10 @@ impl Trace {
     /// order.
     ///
     /// # Errors
-    /// If jobs cannot hold the GPUs or have completed the steps that the file states.
+    /// If the file gives the jobs an impossible initial state or unknown predecessors ([`NoSuchState`]).
     pub fn new(mut problem: Problem, file: &TraceFile) -> Result<Self, NoSuchState> {
         let now = Time(file.now.0);
-        let begun: Vec<Option<Begun>> = (0..file.jobs.len())
+        let begun: Vec<Option<InitialProgress>> = (0..file.jobs.len())
             .map(|job| begun(&problem, job, &file.jobs[job], now))
             .collect::<Result<_, _>>()?;
         check_held(&problem, &begun)?;
@@ -179,7 +179,7 @@ impl Trace {
         (span > 0.0 && equivalents > 0.0).then(|| asked / (equivalents * span))
     }
 
-    /// Returns the trace with its arrivals scaled to this load; `None` if it has no load.
+    /// Returns the trace with its arrivals scaled to this load; `None` if [`Self::load`] is `None`.
     pub fn with_load(&self, load: f64) -> Option<Self> {
         let (factor, first) = (self.load()? / load, self.first_arrival());
         let mut trace = self.clone();
@@ -205,7 +205,12 @@ impl Trace {
 }
 
 /// Returns the progress of a job when the trace begins.
-fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Option<Begun>, NoSuchState> {
+fn begun(
+    problem: &Problem,
+    number: usize,
+    job: &Job,
+    now: Time,
+) -> Result<Option<InitialProgress>, NoSuchState> {
     if job.steps_done <= 0.0 && job.held.is_empty() {
         return Ok(None);
     }
@@ -229,10 +234,10 @@ fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Optio
             Some(placement.ok_or_else(|| NoSuchState::CannotRun { job: job.name.clone() })?)
         }
     };
-    Ok(Some(Begun { done: job.steps_done / steps, held }))
+    Ok(Some(InitialProgress { done: job.steps_done / steps, held }))
 }
 
-fn check_held(problem: &Problem, begun: &[Option<Begun>]) -> Result<(), NoSuchState> {
+fn check_held(problem: &Problem, begun: &[Option<InitialProgress>]) -> Result<(), NoSuchState> {
     let mut taken = std::collections::BTreeMap::<(usize, usize), u32>::new();
     let placements = begun.iter().flatten().filter_map(|begun| begun.held.as_ref());
     for slot in placements.flat_map(|placement| &placement.slots) {

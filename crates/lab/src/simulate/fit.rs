@@ -9,7 +9,7 @@ use hsched_model::{GpuType, NodeName, PlacedRank};
 #[derive(Clone, Debug)]
 pub(super) struct FreeNode {
     pub name: NodeName,
-    /// Whether it has GPUs of several types.
+    /// Whether the node has GPUs of several types.
     pub mixed: bool,
     pub gpus: BTreeMap<GpuType, u32>,
 }
@@ -18,9 +18,9 @@ pub(super) struct FreeNode {
 #[derive(Clone, Debug)]
 pub(super) struct FitRequest {
     parts: Vec<NodeRequest>,
-    /// The nodes on which it may run.
+    /// The nodes on which the job may run.
     nodes: BTreeSet<NodeName>,
-    /// Whether it requires the planned nodes.
+    /// Whether the job requires the planned nodes.
     pinned: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct FitRequest {
 #[derive(Clone, Debug)]
 struct NodeRequest {
     planned: NodeName,
-    /// Whether it was planned on a node with several types; other parts avoid such nodes.
+    /// Whether the planned node has several types; parts of other nodes avoid nodes with several types.
     mixed: bool,
     gpus: BTreeMap<GpuType, u32>,
 }
@@ -56,7 +56,7 @@ impl FitRequest {
     /// Returns free GPUs for the request on the first suitable nodes; `None` if it must wait.
     pub(super) fn fit(&self, free: &[FreeNode]) -> Option<Gpus> {
         let anywhere = || self.place(free, |part, node| part.mixed || !node.mixed);
-        // The search of the first suitable nodes may fail even though the planned nodes are free.
+        // Taking the first suitable nodes may fail even though the planned nodes are free.
         let as_planned = || self.place(free, |part, node| part.planned == node.name);
         if self.pinned { as_planned() } else { anywhere().or_else(as_planned) }
     }

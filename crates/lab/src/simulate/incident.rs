@@ -43,7 +43,7 @@ pub(super) struct IncidentQueue {
 }
 
 impl IncidentQueue {
-    /// Returns the script of some incidents.
+    /// Returns the queue of these incidents.
     pub(super) fn new(incidents: Vec<Incident>) -> Self {
         let mut script = Self::default();
         for incident in incidents {

@@ -1,4 +1,4 @@
-//! Plays a story with the real engine in a simulated cluster.
+//! Runs the real engine on a simulated cluster, with users' commands at given times.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -32,7 +32,7 @@ pub struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    /// Returns a play before its start.
+    /// Returns a play that has not started.
     pub fn new(
         world: SimulatedWorld,
         mut orders: Vec<(Time, Event)>,
@@ -73,7 +73,8 @@ impl<'a> Play<'a> {
             turn(&mut self.world, &mut KeepsNothing, &mut self.state, self.options.rules, &mut planner, tell);
     }
 
-    /// Takes turns until all jobs have ended, at most until `until`; returns whether all have ended.
+    /// Takes turns until all jobs have ended and no command remains, or until `until`; returns whether all is
+    /// over.
     pub fn run(&mut self, poll: Seconds, until: Time) -> bool {
         loop {
             self.turn(&mut |_| ());

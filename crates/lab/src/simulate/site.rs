@@ -7,7 +7,7 @@ use hsched_model::{BitRate, Cluster, GpuType, NodeName, Seconds, Speed};
 /// A simulated site.
 #[derive(Clone, Debug)]
 pub struct SimulatedSite {
-    /// Its nodes; GPUs in use belong to other users forever. CPUs and memory are unlimited.
+    /// The nodes; GPUs in use belong to other users forever. CPUs and memory are unlimited.
     pub cluster: Cluster,
     /// Default rate between nodes.
     pub network: BitRate,
@@ -17,15 +17,15 @@ pub struct SimulatedSite {
     pub speeds: BTreeMap<String, BTreeMap<GpuType, Speed>>,
     /// Maximum relative deviation of a rank's epoch computing time from the true speed.
     pub noise: f64,
-    /// Slowdown factor of ranks on some nodes.
+    /// Factor on the computing time of ranks, for slow nodes.
     pub slow: BTreeMap<NodeName, f64>,
-    /// Seed of that noise.
+    /// Seed of the noise.
     pub seed: u64,
     pub delays: Delays,
-    pub saving: Saving,
+    pub saving: SaveReaction,
     /// Whether jobs run exactly on the nodes of their plan.
     pub pinned: bool,
-    /// Time limit of jobs that request none.
+    /// Maximum time limit; a job with a shorter limit keeps its own.
     pub walltime: Option<Seconds>,
     /// Default time between the signal and the end of a job at its time limit.
     pub grace: Seconds,
@@ -47,7 +47,7 @@ impl SimulatedSite {
             slow: BTreeMap::new(),
             seed: 0,
             delays: Delays::default(),
-            saving: Saving::AfterStep,
+            saving: SaveReaction::AfterStep,
             pinned: false,
             walltime: None,
             grace: Seconds(10.0),
@@ -70,12 +70,12 @@ pub struct Delays {
 
 /// Reaction of jobs that are asked to save and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Saving {
-    /// They save after the current step and resume from there.
+pub enum SaveReaction {
+    /// The jobs save after the current step and resume from there.
     #[default]
     AfterStep,
-    /// They save after the current epoch.
+    /// The jobs save after the current epoch.
     AfterEpoch,
-    /// They ignore it.
+    /// The jobs ignore the request.
     Never,
 }

@@ -24,15 +24,15 @@ pub(super) struct SimulatedSubmission {
     /// The job with its remaining epochs.
     pub job: Job,
     pub epochs_done: u64,
-    /// Its number among the submissions of the job, from 1.
+    /// The submission's number among those of the job, from 1.
     pub number: u32,
     pub submitted: Time,
     pub ranks: Vec<PlacedRank>,
-    /// The submission that it continues.
+    /// The submission that this one continues.
     pub follows: Option<JobId>,
     pub request: FitRequest,
     pub stage: SimulatedStage,
-    /// The reports of its ranks.
+    /// The reports of the job's ranks so far.
     pub reports: Vec<EpochReport>,
     pub noise: Noise,
 }
@@ -53,11 +53,11 @@ pub(super) struct SimulatedRun {
     pub training: SimulatedTraining,
     /// Times of the signal and of the end at the time limit.
     pub limit: Option<(Time, Time)>,
-    /// The end of its ranks, and the time at which Slurm ends the job.
+    /// How the ranks ended, and the time at which Slurm ends the job.
     pub leaving: Option<(End, Time)>,
-    /// Whether it waits for the previous piece to end.
+    /// Whether the job waits for its previous piece to end.
     pub waits: bool,
-    /// Whether it waits for ranks on a dead node.
+    /// Whether the job hangs because some of its ranks are on a dead node.
     pub hangs: bool,
 }
 
@@ -90,7 +90,7 @@ impl Noise {
 }
 
 impl SimulatedSubmission {
-    /// Starts it on some GPUs; a job without a speed on one of them fails at once.
+    /// Starts the submission on some GPUs; a job without a speed on one of them fails right after its setup.
     pub(super) fn start(
         &mut self,
         site: &SimulatedSite,
@@ -126,7 +126,8 @@ impl SimulatedSubmission {
         self.stage = SimulatedStage::Running(Box::new(running));
     }
 
-    /// Returns the pace of the ranks on these GPUs by the formulas with the true speeds.
+    /// Returns the pace of the ranks on these GPUs by the cost model with the true speeds; `None` if a speed
+    /// is missing.
     pub(super) fn pace(&mut self, site: &SimulatedSite, gpus: &Gpus) -> Option<RankPace> {
         let problem = self.problem(site, gpus)?;
         let model = problem.jobs.first()?;
@@ -145,7 +146,8 @@ impl SimulatedSubmission {
             .zip(&self.ranks)
             .map(|(&(gpu_type, batch), rank)| {
                 let type_model = model.types[gpu_type]?;
-                // If the nodes are those of the plan, the node of a rank determines its position in the plan.
+                // A rank runs on its planned node if the job got that node; else the job's first node counts
+                // for all ranks.
                 let node =
                     Some(&rank.node).filter(|node| gpus.0.contains_key(*node)).or(gpus.0.keys().next());
                 let slowness = node.and_then(|node| site.slow.get(node)).copied().unwrap_or(1.0);
@@ -226,7 +228,7 @@ impl SimulatedSubmission {
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
     }
 
-    /// Ends it.
+    /// Ends the submission.
     pub(super) fn end(&mut self, end: End, at: Time) {
         let since = self.running().map(|running| running.since);
         self.stage = SimulatedStage::Ended { end, since, at };
@@ -250,7 +252,7 @@ impl SimulatedSubmission {
 }
 
 impl SimulatedRun {
-    /// Returns the time of the next event; `None` while it waits for a dead node.
+    /// Returns the time of the next event; `None` if the job waits or hangs and has no time limit.
     pub(super) fn next(&self) -> Option<Time> {
         if let Some((_, at)) = &self.leaving {
             return Some(*at);

@@ -26,9 +26,9 @@ pub(super) struct SimulatedTraining {
     /// Start of the first step of this run in the current epoch.
     pub begun: Time,
     pub steps: EpochSteps,
-    /// The step after which it saves and ends.
+    /// The step after which the job saves and ends.
     pub stop_after: Option<u64>,
-    /// The epoch in which it fails, and how it ends.
+    /// The epoch in which the job fails, and how it ends.
     pub failure: Option<(u64, End)>,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct EpochSteps {
 
 /// The next event of the ranks.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Doing {
+pub(super) enum RankEvent {
     EndEpoch,
-    /// They save after a step that is not the last of the epoch.
+    /// The ranks save after a step that is not the last of the epoch.
     Save {
         step: u64,
     },
@@ -65,15 +65,15 @@ impl EpochSteps {
 
 impl SimulatedTraining {
     /// Returns the next event and its time.
-    pub(super) fn next(&self) -> (Time, Doing) {
+    pub(super) fn next(&self) -> (Time, RankEvent) {
         if let Some((epoch, end)) = &self.failure
             && *epoch == self.epoch
         {
-            return (self.begun, Doing::Fail(end.clone()));
+            return (self.begun, RankEvent::Fail(end.clone()));
         }
         match self.stop_after {
-            Some(step) if step < self.steps.count() => (self.after(step), Doing::Save { step }),
-            _ => (self.after(self.steps.count()), Doing::EndEpoch),
+            Some(step) if step < self.steps.count() => (self.after(step), RankEvent::Save { step }),
+            _ => (self.after(self.steps.count()), RankEvent::EndEpoch),
         }
     }
 
@@ -82,7 +82,7 @@ impl SimulatedTraining {
         1.0 - self.steps.part(self.first_step)
     }
 
-    /// Asks it to save after the current step.
+    /// Asks the job to save after the current step.
     pub(super) fn stop_soon(&mut self, now: Time) {
         let is_done = |step: &u64| self.after(*step).0 >= now.0;
         let (mut low, mut high) = (self.first_step + 1, self.steps.count());
@@ -93,7 +93,7 @@ impl SimulatedTraining {
         self.stop_after = Some(high);
     }
 
-    /// Asks it to save after the current epoch.
+    /// Asks the job to save after the current epoch.
     pub(super) fn stop_after_epoch(&mut self) {
         self.stop_after = Some(self.steps.count());
     }

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::simulate::fit::FitRequest;
 use crate::simulate::incident::{Incident, IncidentQueue};
-use crate::simulate::site::{Saving, SimulatedSite};
+use crate::simulate::site::{SaveReaction, SimulatedSite};
 use crate::simulate::submission::{
     Noise, SimulatedCheckpoint, SimulatedStage, SimulatedSubmission, with_use,
 };
-use crate::simulate::training::Doing;
+use crate::simulate::training::RankEvent;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
     Availability, Cluster, Job, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
@@ -26,7 +26,7 @@ pub struct SimulatedWorld {
     submissions: Vec<SimulatedSubmission>,
     /// Time of the next scheduling pass.
     look: Option<Time>,
-    /// Dead nodes, and those that the controller has noticed.
+    /// Dead nodes, and the dead nodes that the controller has noticed.
     dead: BTreeSet<NodeName>,
     down: BTreeSet<NodeName>,
     checkpoints: BTreeMap<JobName, SimulatedCheckpoint>,
@@ -61,7 +61,7 @@ impl SimulatedWorld {
         self.now
     }
 
-    /// Advances the time.
+    /// Advances the time by `time` and processes all events until then.
     pub fn pass(&mut self, time: Seconds) {
         let end = self.now.after(time);
         while let Some((at, next)) = self.next().filter(|(at, _)| at.0 <= end.0) {
@@ -90,8 +90,8 @@ impl SimulatedWorld {
         cluster
     }
 
-    /// Returns how long a submission would wait if it were made now; `None` if it would wait for other jobs,
-    /// whose ends are unknown.
+    /// Returns how long a submission would wait if hsched made it now; `None` if it would wait for other
+    /// jobs, whose ends are unknown.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
@@ -100,7 +100,7 @@ impl SimulatedWorld {
         &self.submissions
     }
 
-    /// Adds a submission of a run to the queue.
+    /// Adds a submission of a run to the queue; returns its id.
     pub(super) fn enqueue(&mut self, run: &Run, intent: &PlannedSubmission) -> JobId {
         let request = self.request(run, intent);
         let spec = run.jobs[intent.job].clone();
@@ -124,7 +124,7 @@ impl SimulatedWorld {
         id
     }
 
-    /// Asks a running job to save and end; returns whether there is one.
+    /// Asks a running job to save and end; returns whether there is such a job.
     pub(super) fn signal(&mut self, id: JobId) -> bool {
         let running = |submission: &SimulatedSubmission| {
             submission.id == id && submission.running().is_some_and(|running| running.leaving.is_none())
@@ -136,7 +136,7 @@ impl SimulatedWorld {
         place.is_some()
     }
 
-    /// Changes the request of a pending job; returns whether there is one.
+    /// Changes the request of a pending job; returns whether there is such a job.
     pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
         let pending = |submission: &SimulatedSubmission| {
             submission.id == id && matches!(submission.stage, SimulatedStage::Pending)
@@ -201,12 +201,12 @@ impl SimulatedWorld {
             return;
         }
         match doing {
-            Doing::Fail(end) => self.leave(place, end),
-            Doing::Save { step } => {
+            RankEvent::Fail(end) => self.leave(place, end),
+            RankEvent::Save { step } => {
                 self.save(place, 0, step);
                 self.leave(place, End::Saved);
             }
-            Doing::EndEpoch => self.end_epoch(place),
+            RankEvent::EndEpoch => self.end_epoch(place),
         }
     }
 
@@ -236,10 +236,10 @@ impl SimulatedWorld {
         let Some(running) = self.submissions[place].running_mut() else { return };
         let training = &mut running.training;
         match saving {
-            Saving::Never => {}
+            SaveReaction::Never => {}
             _ if now.0 < training.begun.0 => self.leave(place, End::Saved),
-            Saving::AfterStep => training.stop_soon(now),
-            Saving::AfterEpoch => training.stop_after_epoch(),
+            SaveReaction::AfterStep => training.stop_soon(now),
+            SaveReaction::AfterEpoch => training.stop_after_epoch(),
         }
     }
 
@@ -307,7 +307,7 @@ impl SimulatedWorld {
         self.begin(place, gpus);
     }
 
-    /// Starts the job that waits for the end of this one.
+    /// Starts the continuation that waits for the end of this submission.
     fn make_room(&mut self, ended: usize) {
         let id = self.submissions[ended].id;
         let waits = |submission: &SimulatedSubmission| {
@@ -328,7 +328,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Takes over the progress of a job's previous piece; returns whether work remains.
+    /// Takes over the progress of a job's previous piece; returns whether the job can go on and work remains.
     fn go_on_after(&mut self, place: usize, before: usize) -> bool {
         let earlier = &self.submissions[before];
         let goes_on = match &earlier.stage {
@@ -361,7 +361,7 @@ impl SimulatedWorld {
         self.request_for(&named_ranks(&run.problem, &intent.placement), &run.jobs[intent.job])
     }
 
-    /// Returns the request of a job, which avoids some nodes.
+    /// Returns the request for a job's ranks, on the nodes that the job does not avoid.
     fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> FitRequest {
         let names = |keep: &dyn Fn(&Node) -> bool| {
             self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()

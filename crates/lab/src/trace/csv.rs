@@ -14,11 +14,11 @@ use hsched_model::formats::{self, JobKey};
 /// A column of a trace.
 struct TraceColumn {
     key: String,
-    /// Whether its cells are names, as a job may be called 17.
+    /// Whether the cells are names, which stay text even if they look like numbers (a job may be called 17).
     is_name: bool,
 }
 
-/// Returns whether a text is CSV: its first line has a column for names.
+/// Returns whether a text is CSV: its first line has a column `name` and contains neither `{` nor `:`.
 pub(super) fn is_csv(text: &str) -> bool {
     let header = text.lines().next().unwrap_or_default();
     header.split(',').any(|cell| cell.trim().trim_matches('"') == "name") && !header.contains(['{', ':'])
@@ -75,7 +75,7 @@ fn job(header: &[TraceColumn], record: &csv::StringRecord) -> Value {
     Value::Object(entry)
 }
 
-/// Inserts a value, nested if the key contains dots: `throughput.t4.alpha_ms`.
+/// Inserts a value, nested if the key ends in `.alpha_ms` or `.beta_ms` (`throughput.t4.alpha_ms`).
 fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
     match key.split_once('.') {
         Some((outer, inner)) if matches!(inner, "alpha_ms" | "beta_ms") => {
@@ -94,7 +94,8 @@ impl TraceColumn {
         Self { key: key.to_owned(), is_name: JobKey::named(key).is_some_and(|key| key.is_name) }
     }
 
-    /// Returns a cell as a value: JSON if it is a number, a list or a map, otherwise text.
+    /// Returns a cell as a value: as JSON if it parses as such and is no string, otherwise as text; names are
+    /// always text.
     fn value(&self, cell: &str) -> Value {
         let parsed = serde_json::from_str(cell).ok();
         let parsed = parsed.filter(|value: &Value| !value.is_string() && !self.is_name);

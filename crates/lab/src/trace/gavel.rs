@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::trace::TraceError;
 use crate::trace::recorded::JobNames;
-use crate::trace::table::{self, NoEntry, Read};
+use crate::trace::table::{self, NoEntry, ParsedEntries};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
@@ -38,7 +38,7 @@ impl GavelSpeeds {
     /// `table` with several values, only lines with the first value are used.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If the text has neither format.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         if text.trim_start().starts_with('{') {
             return Self::parse_json(text)
@@ -89,11 +89,12 @@ impl GavelSpeeds {
         Some(speeds)
     }
 
-    /// Limits the speed of all types to that of this one, for each kind; kinds without a speed on it stay
-    /// unchanged.
+    /// Limits the speeds of each kind on all types to its speed on `fastest`; kinds without a speed on that
+    /// type stay unchanged.
     ///
-    /// Gavel's published results require it for all policies except FIFO with speeds: at low load, all others
-    /// have the mean of a cluster with only V100s, although eight kinds are faster on a P100.
+    /// Gavel's published results agree only with this limit, for all policies except FIFO with speeds: at low
+    /// load, the published mean completion times are those of a cluster with only V100s, although eight kinds
+    /// are faster on a P100.
     pub fn cap(&mut self, fastest: &GpuType) {
         for row in self.rows.values_mut() {
             if let Some(most) = row.get(fastest).copied() {
@@ -159,7 +160,7 @@ fn local_batch(kind: &str) -> u64 {
 ///
 /// # Errors
 /// If a column is missing.
-pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> {
+pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<ParsedEntries<Job>, TraceError> {
     let mut names = JobNames::default();
     let mut job = |number: usize, line: &GavelLine<'_>| {
         let name = names.unique(&format!("job-{number}"));
@@ -171,7 +172,7 @@ pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> 
         Ok(job)
     };
     if text.lines().next().is_some_and(|line| line.contains('\t')) {
-        let mut read = Read::default();
+        let mut read = ParsedEntries::default();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let result = gavel_line(line).and_then(|line| job(number, &line));
             read.add(number as u64 + 1, result);

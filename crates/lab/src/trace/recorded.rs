@@ -1,9 +1,9 @@
-//! Jobs with known arrival, length and number of GPUs only.
+//! Jobs of which only the arrival, the length and the number of GPUs are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::trace::TraceError;
-use crate::trace::table::{self, NoEntry, Read};
+use crate::trace::table::{self, NoEntry, ParsedEntries};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
@@ -30,7 +30,7 @@ const LONGEST_NAME: usize = 60;
 
 /// Returns the jobs, of fixed size and with the recorded work, in order of arrival with the first at 0.
 ///
-/// With `estimate`, they may use other types at speeds from the table of GPUs.
+/// With `estimate`, the jobs may use other types at speeds from the table of GPUs.
 pub fn jobs(mut records: Vec<RecordedJob>, estimate: bool) -> Vec<Job> {
     records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
     let first = records.first().map_or(0.0, |record| record.arrival);
@@ -87,7 +87,7 @@ impl JobNames {
 ///
 /// # Errors
 /// If a column is missing.
-pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<RecordedJob>, TraceError> {
+pub fn philly(text: &str, gpu_type: &GpuType) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     let (submit, duration): (&[&str], &[&str]) =
         (&["submit_s", "submit_time", "submit"], &["duration_s", "duration"]);
     let gpus: &[&str] = &["num_gpus", "num_gpu", "gpus"];
@@ -110,7 +110,7 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<RecordedJob>, Trace
 ///
 /// # Errors
 /// If a column is missing.
-pub fn alibaba(text: &str) -> Result<Read<RecordedJob>, TraceError> {
+pub fn alibaba(text: &str) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     let needed: [&[&str]; 5] = [
         &["num_gpu"],
         &["gpu_spec"],

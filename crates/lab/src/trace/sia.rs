@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::trace::TraceError;
 use crate::trace::recorded::JobNames;
-use crate::trace::table::{self, NoEntry, Read};
+use crate::trace::table::{self, NoEntry, ParsedEntries};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Bytes, GpuType, Job, Seconds, Speed};
 
@@ -34,8 +34,8 @@ const CLUSTERS: [(&str, &str); 6] = [
 ];
 
 impl Applications {
-    /// Parses step times on one GPU (`model,gpu,local_bsz,step_time_s`, with `placement` or `num_replicas` if
-    /// there are others), and the amount of training of each application
+    /// Parses step times on one GPU (`model,gpu,local_bsz,step_time_s`, and `placement` or `num_replicas` if
+    /// there are also step times on several GPUs), and the amount of training of each application
     /// (`application,samples_per_epoch,epochs,model_size_mb`).
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Applications {
     }
 }
 
-fn refuse(read: &Read<()>) -> Result<(), TraceError> {
+fn refuse(read: &ParsedEntries<()>) -> Result<(), TraceError> {
     read.bad.first().map_or(Ok(()), |bad| Err(TraceError::Other(bad.to_string())))
 }
 
@@ -110,7 +110,11 @@ fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
 ///
 /// # Errors
 /// If a column is missing.
-pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Result<Read<Job>, TraceError> {
+pub fn sia(
+    text: &str,
+    applications: &Applications,
+    chosen: Option<&str>,
+) -> Result<ParsedEntries<Job>, TraceError> {
     let mut names = JobNames::default();
     let arrival: &[&str] = &["submit_s", "time", "timestamp"];
     let gpus: &[&str] = &["num_gpus", "num_replicas"];

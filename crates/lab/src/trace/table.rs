@@ -8,7 +8,7 @@ use hsched_model::number::to_u64;
 
 /// The parsed entries of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Read<T> {
+pub struct ParsedEntries<T> {
     pub entries: Vec<T>,
     /// Unreadable lines.
     pub bad: Vec<BadLine>,
@@ -26,9 +26,9 @@ pub struct BadLine {
 
 /// Why a line gives no entry.
 pub enum NoEntry {
-    /// It is unreadable.
+    /// The line is unreadable.
     Bad(String),
-    /// It is out of scope, for example a job without GPUs.
+    /// The line is out of scope, for example a job without GPUs.
     Skipped(&'static str),
 }
 
@@ -38,13 +38,13 @@ pub struct LineCells<'a> {
     record: &'a csv::StringRecord,
 }
 
-impl<T> Default for Read<T> {
+impl<T> Default for ParsedEntries<T> {
     fn default() -> Self {
         Self { entries: Vec::new(), bad: Vec::new(), skipped: BTreeMap::new() }
     }
 }
 
-impl<T> Read<T> {
+impl<T> ParsedEntries<T> {
     /// Adds the result of a line.
     pub fn add(&mut self, line: u64, entry: Result<T, NoEntry>) {
         match entry {
@@ -55,8 +55,12 @@ impl<T> Read<T> {
     }
 
     /// Converts each entry.
-    pub fn map<U>(self, entry: impl FnMut(T) -> U) -> Read<U> {
-        Read { entries: self.entries.into_iter().map(entry).collect(), bad: self.bad, skipped: self.skipped }
+    pub fn map<U>(self, entry: impl FnMut(T) -> U) -> ParsedEntries<U> {
+        ParsedEntries {
+            entries: self.entries.into_iter().map(entry).collect(),
+            bad: self.bad,
+            skipped: self.skipped,
+        }
     }
 }
 
@@ -70,7 +74,8 @@ impl fmt::Display for BadLine {
 }
 
 impl<'a> LineCells<'a> {
-    /// Returns the cell of the first existing column of these; `None` if it is empty.
+    /// Returns the cell of the first of these columns that exists; `None` if the cell is empty or no column
+    /// exists.
     pub fn get(&self, names: &[&str]) -> Option<&'a str> {
         let column = names.iter().find_map(|name| self.columns.get(*name))?;
         self.record.get(*column).map(str::trim).filter(|cell| !cell.is_empty())
@@ -126,7 +131,7 @@ pub fn read<T>(
     delimiter: u8,
     needed: &[&[&str]],
     mut entry: impl FnMut(&LineCells<'_>) -> Result<T, NoEntry>,
-) -> Result<Read<T>, TraceError> {
+) -> Result<ParsedEntries<T>, TraceError> {
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .flexible(true)
@@ -140,7 +145,7 @@ pub fn read<T>(
         let there: Vec<&str> = header.iter().take(30).collect();
         return Err(TraceError::Column { needed: missing.join(" or "), there: there.join(", ") });
     }
-    let mut found = Read::default();
+    let mut found = ParsedEntries::default();
     let mut line = 1;
     for record in reader.records() {
         match record {

@@ -23,7 +23,7 @@ fn with_gpus_of_its_own_a_job_that_moves_gets_those_it_was_stopped_for() {
     run(&mut problem, 0, &[T4]);
     let mut policy = alone("horizon");
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
-    // While it saves, a short job arrives, which would get the V100 first if it were not promised.
+    // While job a saves, a short job arrives, which would get the V100 first if it were not promised.
     stop(&mut problem, 0);
     problem.jobs.push(job("b", 1));
     let plan = decide(policy.as_mut(), &problem);

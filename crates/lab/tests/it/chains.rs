@@ -1,5 +1,5 @@
 //! Jobs in pieces: while one piece runs, the next one waits in the queue; it takes over, and is neither lost
-//! nor duplicated at whichever write hsched dies.
+//! nor duplicated, no matter at which write hsched dies.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,8 +31,9 @@ pub struct Seer {
     overlapped: bool,
     /// The observed ends of submissions.
     ended: BTreeMap<SubmissionKey, End>,
-    /// Number of requested changes, and whether these are refused.
+    /// Number of requested changes of submissions.
     amended: u32,
+    /// Whether the site refuses to change time limits.
     keeps_limits: bool,
     cluster: Cluster,
 }
@@ -107,11 +108,11 @@ pub struct Story {
     /// The jobs, if not only [`long`].
     pub jobs: Vec<Job>,
     pub incidents: Vec<Incident>,
-    /// Whether its single epoch takes 13 min instead of the expected 25 min.
+    /// Whether the job has a single epoch that takes 13 min instead of the expected 25 min.
     pub is_faster: bool,
     /// Whether the site refuses to change time limits.
     pub keeps_limits: bool,
-    /// The write at which the process dies, and whether it dies before that.
+    /// The write at which the process dies, and whether it dies before that write.
     pub dies: (u32, bool),
     /// A request of the user with its time.
     pub request: Option<(f64, Event)>,
@@ -136,7 +137,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     let mut site = sites::site(cluster.clone(), &real);
     if story.gpus > 1 {
         // A submission keeps its GPUs for a while when it has to make room.
-        site.saving = simulate::Saving::AfterEpoch;
+        site.saving = simulate::SaveReaction::AfterEpoch;
     }
     let world = simulate::SimulatedWorld::new(site, story.incidents.clone(), Time(0.0));
     let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -200,7 +201,8 @@ fn the_next_piece_waits_while_one_runs_and_goes_on_where_it_ends() {
     let gaps: Vec<f64> = tracked.past.windows(2).map(gap).collect();
     assert!(gaps.iter().all(|gap| *gap <= 0.0), "{gaps:?}");
     assert_eq!(tracked.failures, 0);
-    // When the last piece was queued, the remaining work was too long for one piece.
+    // The last piece was queued with the full limit, because the remaining work was then too long for one
+    // piece. Its limit was lowered later.
     let limit = |past: &hsched_engine::PastAttempt| past.attempt.limit.expect("a limit").0 / 60.0;
     assert_eq!(tracked.past.iter().map(limit).collect::<Vec<f64>>(), [20.0, 20.0, 20.0, 15.0]);
 }

@@ -16,7 +16,7 @@ use hsched_fixtures::engine_states::phase;
 
 const RUN: &str = "20260921T100000-0a1b2c";
 
-/// A job that was stopped once and is about to be submitted again.
+/// A job that failed once and is about to be submitted again.
 fn meant(name: &str) -> JobState {
     let rank = |node: &str, gpu_type: &str, local_rank| PlacedRank {
         node: NodeName::new(node).expect("a name"),
@@ -79,7 +79,7 @@ const ENDS: usize = 800;
 /// Distance between the other flipped bits, coprime to the bits of a byte.
 const STRIDE: usize = 13;
 
-/// Calls `check` with each of some bits flipped, and then restores the file.
+/// For each bit in a sample of the file's bits, flips it and calls `check`; then restores the file.
 pub fn flip(path: &Path, mut check: impl FnMut(usize)) {
     let bytes = fs::read(path).expect("a file");
     let bits = 8 * bytes.len();
@@ -309,7 +309,7 @@ fn what_cannot_be_kept_is_not_read_as_kept() {
     let directory = StateDir::open(root).expect("opens");
     let (mut state, mut ledger) = directory.ledger(&rules(), Time(4.0)).expect("reads");
     let before = peek(root).expect("reads").0;
-    // A folder in place of a file also stops root.
+    // A folder in place of the file makes the write fail even for root.
     fs::remove_file(root.join("state.json.old")).expect("a file");
     fs::create_dir(root.join("state.json.old")).expect("a folder");
     state.jobs.push(meant("job-2"));

@@ -24,7 +24,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 /// A history of five jobs: four have completed, and the last was just submitted.
 struct Story {
-    /// The files in the middle of it, shortly before its end, and at its end.
+    /// The files in the middle of the history, shortly before its end, and at its end.
     middle: Files,
     late: Files,
     end: Files,
@@ -279,7 +279,8 @@ fn what_was_restored_is_what_goes_on() {
                 let (state, troubles) = peek(root).expect("reads");
                 let jobs = |state: &State| state.jobs.clone();
                 assert_eq!((jobs(&state), troubles), (jobs(&held.state), Vec::new()), "{name}");
-                // The state is as complete as any other: the newest snapshot may be lost.
+                // The restored state is as safe as any other: without its newest snapshot, it is still
+                // recovered.
                 let (_, ledger) = directory.ledger(&rules(), Time(9e3)).expect("opens");
                 assert_eq!(ledger.repaired(), [] as [String; 0]);
                 drop(ledger);
@@ -352,7 +353,7 @@ fn without_the_newest_numbers_only_a_whole_snapshot_counts() {
     assert_eq!(files(root), story.end, "the numbers are written again");
 }
 
-/// Returns the files in a new directory.
+/// Returns a new directory with the files of the story's end.
 fn at_the_end(story: &Story) -> TempDir {
     let folder = tempfile::tempdir().expect("a directory");
     put(folder.path(), story, &[]);

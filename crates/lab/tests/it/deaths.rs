@@ -21,9 +21,9 @@ impl From<Infallible> for Died {
 /// The state on disk of a process that dies at a write.
 pub struct Disk<'a> {
     pub state: State,
-    /// Number of writes until it dies; 0 if it survives.
+    /// The process dies at this write, counted from now; 0 if it survives.
     pub left: &'a Cell<u32>,
-    /// Whether it dies before or after that write.
+    /// Whether the process dies before that write rather than after it.
     pub before: bool,
 }
 

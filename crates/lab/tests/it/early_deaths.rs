@@ -1,4 +1,4 @@
-//! Jobs that stop early end exactly once, as completed, at whichever write hsched dies.
+//! Jobs that stop early end exactly once, as completed, no matter at which write hsched dies.
 
 use hsched_engine::{JobState, Outcome};
 use hsched_model::Job;

@@ -149,7 +149,7 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
     see(50.0, vec![]);
     let completed = Phase::Ended { at: Time(50.0), outcome: Outcome::Completed };
     assert_eq!(see(110.0, vec![]).jobs[0].phase, completed);
-    // Slurm reported the end late.
+    // A submission of another run is ignored; the job's own one, which Slurm shows late, is cancelled.
     let late = |run: &str| Sighting {
         of: SubmissionKey { copy: 1, ..SubmissionKey::new(name("a"), run) },
         ..sighting(9, QueueState::Pending)
@@ -212,15 +212,15 @@ fn a_request_that_fails_before_it_takes_the_job_leaves_it_to_the_others_of_its_r
     assert_eq!(words(&take(state.clone(), &[(1, 1)]).actions), [""; 0]);
     let job = &state.jobs[0];
     assert_eq!((job.failures, &job.past[0].end), (0, &failed));
-    // The last end among them counts as a failure of the job.
+    // When the last submission also fails, that counts as a failure of the job.
     ends(&mut state, 1, End::Untaken(Box::new(failed)));
     let job = &state.jobs[0];
     assert!(matches!(job.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", job.phase);
     assert_eq!((job.failures, job.past.len()), (1, 2));
 }
 
-/// A job whose continuation, copy 1, has taken over. Its predecessor ended in this way after `ran` of 100
-/// seconds.
+/// A job whose continuation, copy 1, has taken over. The predecessor ended in this way after `ran` of the
+/// 1000 seconds of its limit.
 fn chain(end: End, ran: f64) -> State {
     let mut state = race();
     let Phase::Submitted(submissions) = &mut state.jobs[0].phase else { panic!("submitted") };

@@ -24,7 +24,7 @@ fn free_gpus_go_to_jobs_that_wait() {
     assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
     let attempt = only(&then.jobs[1].phase, "submitting");
     assert_eq!((attempt.run.as_str(), attempt.job_id), ("next", None));
-    // A repeated turn: the planned job has its GPUs, and no other job waits.
+    // On the next turn, the planned job has its GPUs, and no other job waits.
     assert_eq!(words(&take(then, 2.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
 }
 
@@ -147,11 +147,12 @@ fn a_running_job_moves_where_that_pays() {
     let auto = Moves::Auto { margin: 0.5 };
     check(slow(10, 1), auto, &["stop a"]);
     check(slow(10, 1), Moves::Never, &[]);
-    // An epoch takes 20 s instead of 25 s; a restart of 5 s plus the margin costs more than that saves.
+    // An epoch would take 5 s instead of 25 s. A restart costs 5 s plus the margin: too much without
+    // remaining epochs, and for one remaining epoch with the larger margin.
     check(slow(10, 10), auto, &[]);
     check(slow(10, 9), Moves::Auto { margin: 4.0 }, &[]);
     check(slow(10, 9), auto, &["stop a"]);
-    // Its speed at its current place is unknown.
+    // The job's speed at its current place is unknown.
     check(slow(10, 0), auto, &[]);
     // The last epoch is almost complete, so a move would lose more than it gains.
     let late = |begun: f64| JobState { epoch_at: Some(Time(begun)), ..slow(10, 9) };
@@ -189,7 +190,8 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
     state.cache.set(&key, Speed::rate(50.0).expect("a rate"), 0.0, "me");
     let decided = take(state, 1.0, &cluster, &limited).state.decided;
-    // The text is stored and read by other builds: one item per line, speeds in steps of five hundredths.
+    // The checksum is stored and compared by other builds, so its text is fixed: one item per line, speeds
+    // rounded to steps of about 5 %.
     let seen = "optimal (no moves, free GPUs) mean-jct 0\njob a running movable - r\njob b waiting\n\
                 limit t4 8\nlimit v100 9\nnode v1 4 for 4\nnode t1 2 for 2\nspeed 100 b t4 - 14\n";
     let digest = Sha256::digest(seen);
@@ -207,7 +209,7 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
     let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
     let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&then.actions), ["b waits"]);
-    // Its grace period of 10 s and another half minute are over: Slurm ends it.
+    // The grace period of 10 s and another half minute are over: Slurm ends the job.
     let late = take(then.state, 41.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&late.actions), ["cancel a"]);
     assert_eq!(late.state.jobs[1].last, (Time(1.0), "waiting for a to release its GPUs".to_owned()));

@@ -98,7 +98,7 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
     assert_eq!(least(vec![past(End::Failed { exit: 1, signal: 0 }, 15.0, 0)], None), None);
     // A job that was stopped to move gives no information about its limit.
     assert_eq!(least(vec![PastAttempt { ended: Time(10.0), ..past(End::Cut, 15.0, 0) }], None), None);
-    // It made progress in 30 min, but not enough to know the length of an epoch.
+    // The job made progress in 30 min, but not enough to know the length of an epoch.
     assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 1)], None), Some(30.0));
     assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 2)], Some(600.0)), None);
     // Attempts before the job was added again belong to another job.

@@ -67,7 +67,7 @@ fn a_failure_from_before_a_job_was_added_again_is_not_taken_back() {
     let tracked = excused(1, 950.0, 2, &[(900.0, "v1"), (960.0, "v2"), (990.0, "v2")]);
     assert_eq!(tracked.failures, 2);
     assert!(tracked.phase.is_over(), "{:?}", tracked.phase);
-    // The last failure affects the delay only if it is also of this period.
+    // A failure on v1 itself, the last one, is not taken back either.
     let tracked = excused(0, 995.0, 1, &[(990.0, "v1")]);
     assert!(tracked.failures == 1 && tracked.phase.is_over(), "{:?}", tracked.phase);
 }
@@ -78,7 +78,7 @@ fn a_job_that_failed_waits_again_when_an_earlier_failure_is_excused() {
     assert_eq!(tracked.failures, 1);
     assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
     assert_eq!(tracked.last.1, "node v1 is down, so the failure there does not count; last retry");
-    // The job had one more failure than that.
+    // With one more failure, one excuse is not enough.
     let tracked = excused(1, 0.0, 3, &[(960.0, "v1"), (970.0, "v2"), (990.0, "v2")]);
     assert_eq!(tracked.failures, 2);
     assert!(tracked.phase.is_over(), "{:?}", tracked.phase);

@@ -1,4 +1,4 @@
-//! The samples that the engine learns from an epoch: seconds per step by GPU type and batch.
+//! The samples that the engine learns from epochs and whole runs: seconds per step by GPU type and batch.
 
 use hsched_engine::{
     Action, End, EpochReport, Event, JobState, News, PastAttempt, RankReport, SubmissionRecord, apply,
@@ -39,7 +39,7 @@ fn an_epoch_counts_once_and_teaches() {
     assert_eq!(state.jobs[0].epochs_done, 1);
 }
 
-/// The lessons from `news` of a run of `job` on the ranks of `attempt`: type, batch and seconds per step.
+/// The samples from `news` of a run of `job` on the ranks of `attempt`: type, batch and seconds per step.
 fn learnt(job: Job, attempt: SubmissionRecord, past: usize, news: News) -> Vec<(String, u64, f64)> {
     let done = attempt.epochs_before;
     let ended = PastAttempt { attempt: attempt.clone(), ended: Time(0.0), end: End::Saved, epochs: done };

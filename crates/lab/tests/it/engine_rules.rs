@@ -74,8 +74,8 @@ fn a_completed_or_cancelled_job_is_over() {
     );
 }
 
-/// The first epoch of `job` when it is added after one with this outcome and these completed epochs, and its
-/// new state.
+/// Adds `job` after a job with this outcome and these completed epochs; returns the clause about where it
+/// resumes, and its new state.
 fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool) -> (String, JobState) {
     let past = PastAttempt {
         attempt: attempt("r", "v1", "v100", 1, 0),
@@ -101,7 +101,7 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
     let check = |before, job, restart, said: &str, done| {
         let (clause, after) = begun_again(before, job, restart);
         assert_eq!((clause.as_str(), after.epochs_done), (said, done));
-        // Its retries count from this addition, and its history remains.
+        // The job's retries count from this addition, and its history remains.
         assert_eq!((after.failures, after.fruitless, after.past.len(), not_before(&after)), (0, 0, 1, None));
     };
     let on = "; resumes after epoch 4 of 10";
@@ -186,7 +186,8 @@ fn a_submission_without_an_answer_is_found_or_made_again() {
     let found = see(60.5, vec![sighting(9, QueueState::Pending)]);
     let attempt = only(&found, "pending");
     assert_eq!((attempt.job_id, attempt.missing), (Some(JobId(9)), None));
-    // First known, then missing: a minute later it counts as lost and is retried without using a retry.
+    // First known, then missing: a minute later, the submission counts as lost, and the job waits again
+    // without using a retry.
     assert_eq!(see(70.0, vec![]).word(), "pending");
     assert_eq!(see(129.0, vec![]).word(), "pending");
     assert!(matches!(see(130.0, vec![]), Phase::Waiting { .. }));

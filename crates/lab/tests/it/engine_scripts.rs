@@ -126,7 +126,7 @@ fn a_submission_that_was_cancelled_for_another_one_is_followed_by_it_only_if_it_
     assert!(state.scripts[0].is_between() && !state.is_over());
     state.scripts[0].begin_next("s", Time(10.0));
     assert_eq!((state.scripts[0].key().run.as_str(), state.scripts[0].options.len()), ("s", 2));
-    // It has started or ended by itself before the request to cancel it arrived.
+    // The submission has started or ended before the request to cancel it arrived.
     for ends in [vec![running()], vec![ended(End::Completed)], vec![running(), ended(End::Cancelled)]] {
         let mut state = pending();
         for queue_state in ends {
@@ -134,7 +134,7 @@ fn a_submission_that_was_cancelled_for_another_one_is_followed_by_it_only_if_it_
         }
         assert!(!state.scripts[0].is_between() && state.scripts[0].next.is_none());
     }
-    // The user cancels it in the meantime.
+    // The user cancels the script in the meantime.
     let mut state = pending();
     let job = state.scripts[0].name.clone();
     apply(&mut state, Time(3.0), &Event::CancelAsked { job }, &rules());

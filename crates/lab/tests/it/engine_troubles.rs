@@ -117,7 +117,7 @@ fn a_long_queue_keeps_a_job_where_it_is() {
         let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
         running(job, attempt("r", "t1", "t4", 2, 0), 1)
     };
-    // Nine epochs would take 5 s instead of 25 s, which saves 180 s.
+    // Nine epochs would take 5 s each instead of 25 s, which saves 180 s.
     let check = |wait: Option<f64>, expected: &[&str]| {
         let how = how(Moves::Auto { margin: 0.5 });
         let done = take_after(state(vec![slow()]), 1.0, &cluster, (&how, wait));
@@ -142,7 +142,8 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
         reason.starts_with("not planned: policy has: ") && reason.ends_with("use --policy jps"),
         "{reason}"
     );
-    // The same request is neither repeated nor reported again; a changed one is.
+    // While the policy and the state stay the same, nothing is decided or reported again; another policy
+    // decides again.
     assert_eq!(words(&take_by("has", done.state.clone(), 2.0, &cluster, &how).actions), [""; 0]);
     assert_eq!(words(&take_by("jps", done.state, 3.0, &cluster, &how).actions).len(), 1);
 }

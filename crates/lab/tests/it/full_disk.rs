@@ -45,7 +45,7 @@ fn what_cannot_be_written_down_is_neither_done_nor_told_until_it_can() {
     let mut state = State { jobs: vec![JobState::new(jobs[0].clone(), Time(0.0))], ..State::default() };
     let (mut disk, mut told) = (Disk { is_full: false }, Vec::new());
     for turn in 0..200 {
-        // It is full twice: before the job is submitted, and during its training.
+        // The disk is full twice: before the job is submitted, and during its training.
         disk.is_full = turn < 3 || (60..100).contains(&turn);
         let (mut policy, run) = (queueing(), format!("r{turn}"));
         let mut planner = planner(policy.as_mut());

@@ -148,8 +148,8 @@ fn traces() -> impl Strategy<Value = Problem> {
     )
 }
 
-/// The minimum cost at the certificate's prices of a job that ends at `end`: fills intervals with the
-/// cheapest steps first. Infinite if the job cannot end by then.
+/// The minimum cost, at the certificate's prices, of a job that ends by `end`: takes the cheapest steps of
+/// all intervals first. Infinite if the job cannot end by then.
 fn cost_by(
     problem: &Problem,
     job: &JobModel,
@@ -200,7 +200,7 @@ fn cost_by(
     if left > 1e-9 { f64::INFINITY } else { cost }
 }
 
-/// All bundles of a job with epochs per second, each on the best nodes.
+/// All placements of a job, as GPUs by type, with their epochs per second.
 fn bundles(problem: &Problem, job: usize) -> Vec<(Vec<u32>, f64)> {
     let mut all: Vec<Vec<Slot>> = vec![Vec::new()];
     for (node, worker_node) in problem.nodes.iter().enumerate() {
@@ -252,7 +252,7 @@ proptest! {
     #[test]
     fn prices_prove_what_an_independent_look_finds(problem in traces(), prices in proptest::collection::vec(0_u32..9, 12)) {
         prop_assume!(problem.nodes.iter().map(|node| node.gpus.iter().map(|count| u64::from(*count) + 1).product::<u64>()).product::<u64>() < 3000);
-        // With communication, no nodes may provide the best possible ring of a bundle.
+        // With communication, it may be that no nodes provide the best possible ring of a bundle.
         let is_exact = prices[0] % 2 == 0;
         let mut problem = problem;
         for job in problem.jobs.iter_mut().filter(|_| is_exact) {
@@ -300,7 +300,7 @@ proptest! {
         let mut policy = Horizon::new(parameters);
         let mut now = problem;
         now.jobs.iter_mut().for_each(|job| job.progress.restart_cost = Seconds(seconds.into()));
-        // Half of the jobs arrive first, and run when the others arrive.
+        // The first two jobs arrive earlier and run when the others arrive.
         for job in now.jobs.iter_mut().skip(2) {
             job.progress.waits = hsched_plan::Eligibility::Later;
         }

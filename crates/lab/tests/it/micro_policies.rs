@@ -1,5 +1,4 @@
-//! Small policies over time, run by the engine in the simulated cluster: all kinds of decisions are carried
-//! out.
+//! Small policies that the engine runs in the simulated cluster: all kinds of decisions are carried out.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +12,8 @@ use hsched_plan::{
 
 use hsched_fixtures::engine_states::{cluster, gpu, job, rules};
 
-/// Plays jobs that arrive at their times on V100 and each do ten epochs in 100 s; returns the results and the
-/// actions.
+/// Plays jobs that arrive at their times on V100, each of which trains an epoch in 10 s; returns the jobs and
+/// the actions.
 fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobState>, Vec<String>) {
     let rate = hsched_model::BitRate::new(10.0).expect("a rate");
     let speed = BTreeMap::from([(gpu("v100"), Speed::rate(100.0).expect("a rate"))]);

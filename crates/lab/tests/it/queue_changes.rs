@@ -1,4 +1,5 @@
-//! Changes of pending requests by `watch --queue`: in place, to another partition, undone, and beside the first.
+//! Changes of pending requests by `watch --queue`: in place, to another partition, undone, and beside the
+//! first request.
 
 use std::sync::Arc;
 

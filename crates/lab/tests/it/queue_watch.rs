@@ -124,8 +124,8 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     assert_eq!(told, listed.requests);
 }
 
-/// Answers an inquiry: pending requests wait for this time, and new ones start after `wait` hours, whether
-/// submitted or changed in place.
+/// Answers an inquiry: the first pending request waits `stays` hours; `wait` gives the hours until a request
+/// starts if it is submitted anew, and if the pending request is changed into it.
 pub fn answer(
     cluster: &Cluster,
     inquiry: &Inquiry,
@@ -187,7 +187,8 @@ pub fn take(
 #[test]
 fn a_job_begins_with_the_request_that_is_done_first() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
-    // Four V100 start in twenty hours, two in one hour, and one at once; the job takes twice as long on a T4.
+    // Three or four V100 start in twenty hours, two in one hour, one in half an hour, and T4 in nine hours.
+    // The job takes ten hours on one V100 and twice as long on one T4.
     let wait = |kind: &GpuRequest| {
         (
             if kind.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][kind.per_node as usize - 1] },
@@ -207,7 +208,7 @@ fn a_job_begins_with_the_request_that_is_done_first() {
 fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
-    // One T4 takes twenty hours; four V100 start in one.
+    // The job takes twenty hours on one T4; four V100 start in one hour.
     let soon = |kind: &GpuRequest| (if kind.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &soon).actions), ["submit a on 4 v100"]);
     let late = |request_kind: &GpuRequest| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);

@@ -37,7 +37,7 @@ fn no_restart() -> Options {
     Options { restart_cost: Some(Seconds(0.0)), ..Options::default() }
 }
 
-/// Replays a trace and collects the events.
+/// Replays a trace; returns the record and the events.
 fn play(
     trace: &Trace,
     options: &Options,
@@ -101,7 +101,7 @@ fn a_short_and_a_long_job_on_a_fast_and_a_slow_gpu() {
 
 #[test]
 fn kinds_of_fifo_take_the_type_with_most_free_gpus_the_fastest_or_the_last_by_name() {
-    // The job is half as fast on a K80 and a quarter as fast on a P100.
+    // The job is half as fast on a K80 and a quarter as fast on a P100 as on a T4.
     let jobs = vec![(0.0, seconds("a", 1000, &[50.0, 25.0, 100.0], 1))];
     let nodes: &[&[u32]] = &[&[2, 0, 0], &[0, 1, 0], &[0, 0, 1]];
     let types = problems::problem(&["k80", "p100", "t4"], nodes, Vec::new());
@@ -123,7 +123,7 @@ fn a_restart_costs_its_time_and_a_first_start_none() {
     assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [2, 0]);
     let figures = Figures::of(&trace, &record).expect("figures");
     assert_near(&[figures.mean_jct, figures.mean_wait, figures.makespan], &[845.0, 0.0, 1290.0]);
-    // The job takes 60 s on one GPU and 60 s on two.
+    // Job a restarts once on one GPU and once on two, for 60 s each.
     assert_near(&[record.held, record.restarting], &[300.0 * 2.0 + 400.0 * 2.0 + 590.0 * 2.0, 180.0]);
     let there = 2.0 * 1290.0;
     assert_near(&[figures.utilisation, figures.goodput], &[2580.0 / there, 2400.0 / there]);

@@ -8,7 +8,7 @@ use hsched_plan::{JobModel, Parameters, PolicyError, Problem, ReplicaModel, Shar
 use hsched_problems::problems;
 use proptest::prelude::*;
 
-/// The policies that support replicas, both of the planner and over time.
+/// The policies over time that support replicas.
 fn policies() -> Vec<&'static str> {
     let all = registry();
     let names = all.names_over_time().into_iter();

@@ -43,7 +43,7 @@ pub fn job(name: &str, hours: u64) -> JobModel {
 pub const T4: Slot = Slot { node: 0, gpu_type: 0, count: 1 };
 pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
 
-/// Places a job on its GPUs after one complete epoch, at the start of the next.
+/// Lets a job run on these GPUs: it has a known epoch time and is at the start of an epoch.
 pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
     let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
     let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
@@ -93,7 +93,7 @@ fn a_job_that_moves_gets_the_gpus_it_was_stopped_for() {
     let mut policy = horizon();
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
     let memory = policy.memory().expect("a promise");
-    // While it saves, a short job arrives: the V100 is free but reserved.
+    // While job a saves, a short job arrives: the V100 is free but reserved.
     stop(&mut problem, 0);
     problem.jobs.push(job("b", 1));
     let next = |memory: &Memory, problem: &Problem| {
@@ -127,7 +127,7 @@ fn a_move_pays_for_its_wait_in_the_queue_and_for_the_epoch_under_way() {
     let with = |problem: &Problem, wait: f64| {
         decide(horizon().as_mut(), &Problem { forecasts: vec![forecast(0, wait)], ..problem.clone() })
     };
-    // The job stays for another hour.
+    // The job moves for a wait of 1000 s, but not for a wait of an hour.
     assert_eq!(given(&with(&problem, 1000.0)).len(), 1);
     assert!(given(&with(&problem, 3600.0)).is_empty());
     // An epoch takes 400 s. Near its end, a move that loses the epoch costs too much, but a move after its
@@ -187,7 +187,7 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::from([(0, vec![T4])]));
 }
 
-/// The third example of the design: an arriving short job would preempt the long one if that were allowed.
+/// An arriving short job would preempt the long one if that were allowed.
 #[test]
 fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
     let linear = |work: u64, most: u32| {
@@ -257,7 +257,7 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
     })
 }
 
-/// Decides with an empty queue for all inquiries.
+/// Decides, and answers every question as an empty queue would.
 fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
     loop {
         let plan = decide(policy, problem);

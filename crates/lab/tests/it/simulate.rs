@@ -6,11 +6,11 @@ use hsched_engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
-use hsched_lab::simulate::{Delays, Incident, IncidentTime, Saving, SimulatedSite, SimulatedWorld};
+use hsched_lab::simulate::{Delays, Incident, IncidentTime, SaveReaction, SimulatedSite, SimulatedWorld};
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
-use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, ClusterView, Parameters, Placement, Problem, verify};
 
@@ -40,7 +40,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
-    let solved = Solved {
+    let solved = SolvedProblem {
         problem: &problem,
         jobs,
         cluster,
@@ -253,11 +253,11 @@ fn jobs_stop_as_their_site_says() {
         let QueueState::Ended { end, .. } = submitter.sighting("a").state else { panic!("it ended") };
         (end, submitter.reports("a").len())
     };
-    assert_eq!(stopped(Saving::AfterStep, 0.0), (End::Saved, 0));
-    assert_eq!(stopped(Saving::AfterEpoch, 0.0), (End::Saved, 1));
-    assert_eq!(stopped(Saving::Never, 0.0), (End::Completed, 3));
-    // Before its ranks have met, there is no progress to save.
-    assert_eq!(stopped(Saving::AfterEpoch, 5.0), (End::Saved, 0));
+    assert_eq!(stopped(SaveReaction::AfterStep, 0.0), (End::Saved, 0));
+    assert_eq!(stopped(SaveReaction::AfterEpoch, 0.0), (End::Saved, 1));
+    assert_eq!(stopped(SaveReaction::Never, 0.0), (End::Completed, 3));
+    // Before the first step of its ranks, there is no progress to save.
+    assert_eq!(stopped(SaveReaction::AfterEpoch, 5.0), (End::Saved, 0));
 }
 
 #[test]
@@ -273,9 +273,9 @@ fn a_walltime_warns_and_then_ends() {
         assert_eq!(since, Some(FIRST));
         (end, at.expect("a time").0 - FIRST.0)
     };
-    let (end, at) = ended(Saving::AfterStep);
+    let (end, at) = ended(SaveReaction::AfterStep);
     assert!(end == End::Saved && (6.0..7.0).contains(&at), "{end} {at}");
-    assert_eq!(ended(Saving::Never), (End::TimedOut, 8.0));
+    assert_eq!(ended(SaveReaction::Never), (End::TimedOut, 8.0));
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn a_job_fails_as_ordered_and_only_then() {
     let reports = submitter.reports("a").len();
     assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::OutOfMemory, .. }));
     assert_eq!(reports, 1);
-    // Its second submission resumes after the epoch in which it would fail.
+    // The second submission resumes after the epoch in which it would fail.
     submitter.submit("r2", &job, 1);
     submitter.world.pass(Seconds(100.0));
     assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::Completed, .. }));

@@ -19,8 +19,8 @@ fn new_job(name: &str, avoid_slow: bool) -> Job {
     Job { epochs: 4, avoid_slow, model: "m".to_owned(), ..job(name, "{v100: 100}", ", max_gpus: 1") }
 }
 
-/// Three nodes with a GPU each, of which v2 is slower by a quarter, and the nodes used by jobs that were
-/// added at these times.
+/// Runs jobs that are added at these times on three nodes with a GPU each, of which v2 is slower by a
+/// quarter; returns the excluded nodes by job, and the play.
 fn nodes_of(orders: &[(f64, Job)]) -> (BTreeMap<String, String>, Play<'static>) {
     let nodes = ["v1", "v2", "v3"].map(|name| (name, "v100", 1, 0, "idle"));
     let first = Delays { start: Seconds(1.0), ..Delays::default() };
@@ -140,7 +140,7 @@ fn a_node_whose_check_failed_costs_no_retry_and_is_avoided_for_a_day() {
     assert_eq!(nodes(&["v1", "v2"], 60.0), ["v1"]);
     assert_eq!(nodes(&["v1", "v2"], 60.0 + DAY), [""; 0]);
     assert_eq!(nodes(&["v1.job7", "v2.job7"], 60.0), ["v1.job7"], "of a pool");
-    // Running on a slow node is better than not running.
+    // If there is no other node, the job is not kept off this one.
     assert_eq!(nodes(&["v1"], 60.0), [""; 0]);
 }
 

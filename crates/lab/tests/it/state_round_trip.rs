@@ -142,7 +142,7 @@ fn past() -> impl Strategy<Value = PastAttempt> {
     })
 }
 
-/// The job with this number, so that names are distinct.
+/// A job whose name contains this number, so that names are distinct.
 fn tracked(number: usize) -> impl Strategy<Value = JobState> {
     let counts = (1..500_u64, any::<u64>(), 0..9_u32, any::<u32>(), any::<u32>());
     let rest =
@@ -165,7 +165,8 @@ fn tracked(number: usize) -> impl Strategy<Value = JobState> {
     )
 }
 
-/// The random id of measurements is drawn again while there are no measurements.
+/// Returns the state without the random id of its measurements, which is drawn anew while there are no
+/// measurements.
 pub fn anonymous(state: State) -> State {
     State { contributor: String::new(), ..state }
 }
@@ -176,7 +177,8 @@ fn peek(root: &Path) -> State {
     anonymous(peeked.state)
 }
 
-/// Returns the state without its snapshot, and without the copy of the snapshot.
+/// Returns the state as recovered without the snapshot, and as recovered without the snapshot and its older
+/// copy.
 fn recovered(root: &Path) -> [State; 2] {
     let folder = tempfile::tempdir().expect("a directory");
     for name in ["state.json.old", "journal", "newest"] {
@@ -246,7 +248,8 @@ proptest! {
         let directory = StateDir::open(root).expect("opens");
         let (empty, mut ledger) = directory.ledger(&rules, Time(0.0)).expect("nothing yet");
         prop_assert_eq!(anonymous(empty), State::default());
-        // The state before the last answer, if that is the last line, and its counters.
+        // The state and the file `newest` before the last answer, if that answer is the last line of the
+        // journal.
         let mut before = None;
         for (state, answers, again) in rounds {
             if again {

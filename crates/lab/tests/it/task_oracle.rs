@@ -206,7 +206,7 @@ fn bound_optimum_and_rules_of_a_thousand_tiny_cases() {
     }
     let mean = |list: &[f64]| list.iter().sum::<f64>() / 1000.0;
     let [bound, available, finish, insert] = ratios.each_ref().map(|list| mean(list));
-    // The results on similar cases are as good as stated on the page that describes them.
+    // The documentation states results on similar cases that are as good as these.
     assert!(bound > 0.84 && finish < 1.03 && insert < 1.03, "{bound} {finish} {insert}");
     assert!(available > 1.15, "the printed rule is {available}");
 }

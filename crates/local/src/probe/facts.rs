@@ -35,7 +35,7 @@ pub struct GpuDevice {
     pub utilisation: Option<u32>,
     /// Ids of the processes that use it, as far as this user may see them.
     pub processes: Vec<u32>,
-    /// Whether it is partitioned by MIG; programs then use its `slices`.
+    /// Whether the device is partitioned by MIG; programs then use its `slices`.
     pub mig: bool,
     pub slices: Vec<MigDevice>,
     /// Active links to other GPUs.

@@ -11,7 +11,7 @@ const MIG: &str = " MIG ";
 /// Returns the machine as a node.
 ///
 /// A GPU counts as used while a process computes on it. The rate between GPUs is the maximum of the hardware;
-/// it is missing if there is only one GPU or NVML does not report it.
+/// it is missing if there is only one GPU, a GPU is divided by MIG, or NVML does not report it.
 pub fn node(facts: &Facts) -> Node {
     let short = facts.host.split('.').next().unwrap_or_default();
     let mut node = Node::new(NodeName::new(short).unwrap_or_else(|_| unnamed()));

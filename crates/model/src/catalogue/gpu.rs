@@ -8,11 +8,11 @@ use crate::Precision;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// Its name in the table, such as `a100-sxm4-80gb`.
+    /// The GPU's name in the table, such as `a100-sxm4-80gb`.
     pub name: String,
-    /// Its model if several products share one.
+    /// The GPU's model if several products share one.
     model: Option<String>,
-    /// The product name that its driver reports.
+    /// The product name that the GPU's driver reports.
     pub product: String,
     #[serde(default = "nvidia")]
     pub vendor: String,

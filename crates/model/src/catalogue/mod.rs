@@ -7,5 +7,5 @@ mod recognise;
 mod table;
 
 pub use self::gpu::{Gpu, GpuMemory, Tflops};
-pub use self::recognise::{MigSlice, Recognised, count_for, nominal_watts, recognise, reference_units};
+pub use self::recognise::{GpuNameMatch, MigSlice, count_for, nominal_watts, recognise, reference_units};
 pub use self::table::{gpus, names, source, spellings};

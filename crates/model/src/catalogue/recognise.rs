@@ -12,10 +12,10 @@ use crate::{Bytes, GpuType, Precision, split_mig};
 
 /// The possible meanings of a name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recognised {
+pub struct GpuNameMatch {
     /// Never empty; several if the name is ambiguous.
     pub gpus: Vec<&'static Gpu>,
-    /// The slice of such a GPU; `None` means the whole GPU.
+    /// The slice of one of these GPUs; `None` means the whole GPU.
     pub slice: Option<MigSlice>,
 }
 
@@ -24,7 +24,7 @@ pub struct Recognised {
 pub struct MigSlice {
     /// The profile, such as `3g.20gb`.
     pub profile: String,
-    /// Number of the GPU's compute slices, of 7, or of 4 on some models.
+    /// Number of compute slices, out of the GPU's 7 (4 on some models).
     pub compute: u32,
     pub memory_gb: u32,
 }
@@ -75,7 +75,7 @@ pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
     known.gpus.iter().filter_map(|gpu| Some(gpu.watts? * share(gpu)?)).max_by(f64::total_cmp)
 }
 
-impl Recognised {
+impl GpuNameMatch {
     /// Returns the memory of one GPU in GB; if the name may mean several models, the smallest.
     pub fn least_memory_gb(&self) -> u32 {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
@@ -111,10 +111,10 @@ pub fn count_for(gb: u32, need: Bytes) -> Option<u32> {
 /// Returns the possible meanings of a GPU type or product name, or `None` if it is not in the table.
 ///
 /// A name with a word that no entry explains, such as `gh200_xxx`, is not recognised.
-pub fn recognise(name: &str) -> Option<Recognised> {
+pub fn recognise(name: &str) -> Option<GpuNameMatch> {
     let Some((parent, profile)) = split_mig(name) else {
         let gpus = whole(name)?;
-        return Some(Recognised { gpus, slice: None });
+        return Some(GpuNameMatch { gpus, slice: None });
     };
     let profile = profile.to_ascii_lowercase();
     let (compute, memory) = profile.strip_suffix("gb")?.split_once("g.")?;
@@ -125,10 +125,10 @@ pub fn recognise(name: &str) -> Option<Recognised> {
     };
     let mut gpus = if parent.is_empty() { gpus().iter().collect() } else { whole(parent)? };
     gpus.retain(|gpu| gpu.mig.contains(&profile));
-    (!gpus.is_empty()).then_some(Recognised { gpus, slice: Some(slice) })
+    (!gpus.is_empty()).then_some(GpuNameMatch { gpus, slice: Some(slice) })
 }
 
-impl Recognised {
+impl GpuNameMatch {
     /// Returns the model, if it is unambiguous.
     pub fn model(&self) -> Option<&'static str> {
         let first = self.gpus.first()?.model();
@@ -142,7 +142,8 @@ impl Recognised {
         self.slice.as_ref().map_or(whole, |slice| Some(slice.memory_gb))
     }
 
-    /// Returns whether both names may mean the same GPUs; a slice never equals a whole GPU.
+    /// Returns whether both names may mean the same GPU; false if one of them may mean several models. A
+    /// slice never equals a whole GPU.
     pub fn may_be(&self, other: &Self) -> bool {
         let same_slice = self.slice == other.slice;
         let common = self.gpus.iter().any(|gpu| other.gpus.contains(gpu));

@@ -1,6 +1,6 @@
 //! A job under construction: its keys are read one by one according to the table of keys.
 
-use super::job_keys::{JobKey, Needed, job_keys};
+use super::job_keys::{JobKey, Requirement, job_keys};
 use super::reader::{Fields, ReaderValue};
 use crate::{Job, JobName};
 
@@ -42,9 +42,10 @@ impl<'a> JobDraft<'a> {
     }
 }
 
-/// Returns whether a job has a command, but no key that a training on several GPUs needs.
+/// Returns whether a job has a command, but, except for `epochs`, no key that a training on several GPUs
+/// needs.
 fn is_plain(fields: &Fields<'_>) -> bool {
-    let divides = |key: &JobKey| key.needed == Needed::ToDivide && key.name != "epochs";
+    let divides = |key: &JobKey| key.needed == Requirement::ToDivide && key.name != "epochs";
     fields.get("command").is_some() && !job_keys().any(|key| divides(key) && fields.get(key.name).is_some())
 }
 
@@ -57,10 +58,10 @@ fn read_keys(
 ) -> Vec<&'static str> {
     let is_plain = job.is_plain;
     let is_needed = |key: &JobKey| match key.needed {
-        Needed::No => false,
-        Needed::Yes => true,
-        Needed::ToRun => runs,
-        Needed::ToDivide => !is_plain,
+        Requirement::No => false,
+        Requirement::Yes => true,
+        Requirement::ToRun => runs,
+        Requirement::ToDivide => !is_plain,
     };
     let mut is_sound = |key: &JobKey| match fields.get(key.name) {
         Some(value) => read_value(key, value, job).is_some(),

@@ -1,7 +1,7 @@
 //! `TensorBoard`'s event files: the scalars of each tag.
 //!
 //! It supports a small part of two formats: records of `TFRecord` (length, its checksum, bytes, their
-//! checksum), each with a protocol buffer `Event`, of which the step and scalar values are read. Existing
+//! checksum), each with a protocol buffer `Event`; only its step and its scalar values are read. Existing
 //! crates for these would add a protocol buffer compiler.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Scalars, ValueError> {
         if masked(crc32c(record)) != sum {
             return Err(damaged());
         }
-        event(record, &mut scalars).map_err(|Damaged| damaged())?;
+        event(record, &mut scalars).map_err(|DecodeError| damaged())?;
         rest = after.get(TAIL..).unwrap_or_default();
         number += 1;
     }
@@ -60,10 +60,10 @@ fn length(bytes: &[u8]) -> Option<usize> {
 
 /// The bytes are not a valid protocol buffer.
 #[derive(Debug)]
-struct Damaged;
+struct DecodeError;
 
 /// Adds the scalars of an `Event`.
-fn event(bytes: &[u8], scalars: &mut Scalars) -> Result<(), Damaged> {
+fn event(bytes: &[u8], scalars: &mut Scalars) -> Result<(), DecodeError> {
     let (mut step, mut values) = (0, Vec::new());
     for field in fields(bytes) {
         match field? {
@@ -85,7 +85,7 @@ fn event(bytes: &[u8], scalars: &mut Scalars) -> Result<(), Damaged> {
 }
 
 /// Returns the tag and number of a `Summary.Value`; `None` for pictures and other values.
-fn scalar(bytes: &[u8]) -> Result<Option<(String, f64)>, Damaged> {
+fn scalar(bytes: &[u8]) -> Result<Option<(String, f64)>, DecodeError> {
     let (mut tag, mut number) = (String::new(), None);
     for field in fields(bytes) {
         match field? {
@@ -99,7 +99,7 @@ fn scalar(bytes: &[u8]) -> Result<Option<(String, f64)>, Damaged> {
 }
 
 /// Returns the only number of a `TensorProto` of floats or doubles.
-fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, Damaged> {
+fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, DecodeError> {
     let (mut kind, mut content, mut sides) = (0, &[][..], 0);
     for field in fields(bytes) {
         match field? {
@@ -128,7 +128,7 @@ enum ProtocolField<'a> {
 }
 
 /// Returns the fields of a protocol buffer with their numbers, up to the first invalid one.
-fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, ProtocolField<'_>), Damaged>> {
+fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, ProtocolField<'_>), DecodeError>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -138,7 +138,7 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, ProtocolField<'_>),
         if field.is_none() {
             rest = &[];
         }
-        Some(field.ok_or(Damaged))
+        Some(field.ok_or(DecodeError))
     })
 }
 

@@ -16,10 +16,13 @@ pub(super) fn read_deadline(value: &ReaderValue<'_>) -> Option<Deadline> {
     if is_date { value.parsed(date).map(Deadline::At) } else { within(value).map(Deadline::Within) }
 }
 
-/// Returns whether a text is intended as a date: it contains a time of day, or a hyphen.
+/// Returns whether a text is intended as a date: it contains a `T`, a year before a hyphen, or two hyphens
+/// between digits. `1-12:00:00` is a duration.
 fn looks_like_date(text: &str) -> bool {
-    text.contains('T')
-        || text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('-') && text.len() > 4
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let year = parts.len() > 1 && is_number(&parts[0]) && parts[0].len() == 4;
+    text.contains('T') || year || parts.len() > 2 && parts[..2].iter().all(is_number)
 }
 
 fn within(value: &ReaderValue<'_>) -> Option<Seconds> {
@@ -64,6 +67,21 @@ pub(super) fn deadline_text(deadline: Deadline) -> String {
         Deadline::At(Time(seconds)) => {
             let date = DateTime::from_timestamp(to_i64(seconds), 0).unwrap_or_default();
             date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::looks_like_date;
+
+    #[test]
+    fn a_year_or_two_hyphens_make_a_date_and_days_before_a_time_do_not() {
+        for date in ["2030-02-28T10:00:00", "2030-02-28", "2030-02", "28-02-2030", "2-3-30"] {
+            assert!(looks_like_date(date), "{date}");
+        }
+        for other in ["1-12:00:00", "12-00:00:00", "12:00:00", "90s", "soon", "", "-1h"] {
+            assert!(!looks_like_date(other), "{other}");
         }
     }
 }

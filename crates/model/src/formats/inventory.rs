@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{Cluster, GpuStock, GpuType, NameError, Node, NodeName, NodeState, Partition, Seconds, Usage};
 
-/// Most GPUs of a cluster, as in cluster files.
+/// Maximum number of GPUs of a cluster, as in cluster files.
 const GPU_LIMIT: u64 = 1_000_000;
 
 /// Why a text is not an inventory.
@@ -80,7 +80,7 @@ struct PartitionJson {
 /// Returns the cluster and the notes of an inventory (schema `hsched.inventory/1`).
 ///
 /// # Errors
-/// If the text is not such JSON, or contains impossible values.
+/// If the text is not JSON of this schema, or contains impossible values.
 pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), InventoryError> {
     let inventory: Inventory = serde_json::from_str(text)?;
     if inventory.schema != "hsched.inventory/1" {

@@ -35,7 +35,7 @@ pub struct JobKey {
     pub(super) form: &'static str,
     /// Help text. In a map, it follows that of the map.
     pub(super) help: &'static str,
-    pub(super) needed: Needed,
+    pub(super) needed: Requirement,
     /// Default value as YAML; empty if there is none.
     pub default: &'static str,
     /// Whether the value is a name, so that a cell of a CSV trace is always text, even if it looks like a
@@ -44,7 +44,7 @@ pub struct JobKey {
     /// Keys of a map value; empty if the value is not a map, or a map with arbitrary keys.
     pub(super) inner: &'static [Self],
     /// How the values of a sweep are inserted.
-    pub(super) filling: Filling,
+    pub(super) filling: PlaceholderForm,
     /// Reads a value into a job; reports errors and returns `None`. Not called for a map with `inner` keys.
     pub(super) read: fn(&ReaderValue<'_>, &mut Job) -> Option<()>,
     /// Derives a missing value from other keys, if the default is not the same for all jobs.
@@ -60,18 +60,18 @@ pub struct JobKey {
 
 /// The files that must have a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needed {
+pub(super) enum Requirement {
     No,
     Yes,
     /// Job files, but not traces, whose jobs do not run.
     ToRun,
-    /// All but jobs that have a command and no such key: they run on one GPU.
+    /// All files, except for jobs that have a command and no such key, which run on one GPU.
     ToDivide,
 }
 
 /// How a sweep fills the placeholders in a key's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Filling {
+pub(super) enum PlaceholderForm {
     /// As text.
     Plain,
     /// As shell words.
@@ -89,11 +89,11 @@ const KEY: JobKey = JobKey {
     name: "",
     form: "",
     help: "",
-    needed: Needed::No,
+    needed: Requirement::No,
     default: "",
     is_name: false,
     inner: &[],
-    filling: Filling::Plain,
+    filling: PlaceholderForm::Plain,
     read: |_, _| Some(()),
     derive: None,
     settle: |_| {},
@@ -114,7 +114,7 @@ impl JobKey {
 
     /// Returns whether a job file must have it.
     pub fn is_required(&self) -> bool {
-        self.needed != Needed::No
+        self.needed != Requirement::No
     }
 
     /// Returns the form of values for help texts.

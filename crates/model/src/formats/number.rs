@@ -63,7 +63,7 @@ pub fn parse_number(text: &str) -> Result<f64, ValueError> {
     }
 }
 
-/// Returns whether the text is a number of YAML's core schema, which includes JSON's numbers.
+/// Returns whether the text is a decimal number of YAML's core schema, which includes JSON's numbers.
 fn is_decimal(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {

@@ -38,7 +38,7 @@ pub(super) struct SearchKeys {
 }
 
 impl SearchKeys {
-    /// Reads it; `None` if a part of it is invalid.
+    /// Reads the search; `None` if a part of it is invalid.
     pub(super) fn read(value: &ReaderValue<'_>) -> Option<Self> {
         let fields = value.fields(&["samples", "seed"]);
         let samples = fields.required("samples").and_then(|samples| samples.whole(1..=SAMPLE_LIMIT));

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 
 use self::read::{base_name, check_key, read_sweep, report_chosen, report_idle};
-use super::job_keys::{Filling, JobKey};
+use super::job_keys::{JobKey, PlaceholderForm};
 use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest};
 use super::reader::{Fields, ReaderValue};
@@ -156,7 +156,7 @@ impl SweepKeys {
         self
     }
 
-    /// Returns how many jobs it makes from one.
+    /// Returns how many jobs the sweep makes from one.
     fn count(&self) -> usize {
         let all = self.axes.iter().map(|axis| match &axis.values {
             Values::List(values) => values.len(),
@@ -211,18 +211,20 @@ impl SweepKeys {
         let ValueKind::Map(entries) = &job.kind else { return job.clone() };
         let entries = entries.iter().map(|(key, node)| {
             let is_list = matches!(node.kind, ValueKind::List(_));
-            let filling = JobKey::named(&key.text).map_or(Filling::Plain, |key| key.filling);
+            let filling = JobKey::named(&key.text).map_or(PlaceholderForm::Plain, |key| key.filling);
             let filled = match (filling, base) {
-                // It is not cloned for every variant, because it may be long.
-                (Filling::Nothing, _) => YamlNode { kind: ValueKind::Map(Vec::new()), ..*node },
-                (Filling::Name, None) => node.clone(),
-                (Filling::Name, Some(base)) => {
+                // The value of this key is not cloned for every variant, because it may be long.
+                (PlaceholderForm::Nothing, _) => YamlNode { kind: ValueKind::Map(Vec::new()), ..*node },
+                (PlaceholderForm::Name, None) => node.clone(),
+                (PlaceholderForm::Name, Some(base)) => {
                     let text = self.name(base, number, &chosen);
                     YamlNode { kind: ValueKind::Scalar { text, quoted: true }, ..*node }
                 }
-                (Filling::ShellUnlessList, _) if is_list => filled(node, Syntax::Plain, &chosen),
-                (Filling::Shell | Filling::ShellUnlessList, _) => filled(node, Syntax::Shell, &chosen),
-                (Filling::Plain, _) => filled(node, Syntax::Plain, &chosen),
+                (PlaceholderForm::ShellUnlessList, _) if is_list => filled(node, Syntax::Plain, &chosen),
+                (PlaceholderForm::Shell | PlaceholderForm::ShellUnlessList, _) => {
+                    filled(node, Syntax::Shell, &chosen)
+                }
+                (PlaceholderForm::Plain, _) => filled(node, Syntax::Plain, &chosen),
             };
             (key.clone(), filled)
         });

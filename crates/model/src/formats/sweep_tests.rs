@@ -18,7 +18,7 @@ fn made(top: &str, more: &str) -> Vec<Job> {
     parse(&file(top, more)).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// Returns the problems of such a file.
+/// Returns the problems of a file with one job with these keys, or the number of its jobs.
 fn check(more: &str) -> String {
     let text = file("", &format!("command: x, {more}"));
     parse(&text).map_or_else(|problems| problems.to_string(), |jobs| format!("{} ok", jobs.len()))

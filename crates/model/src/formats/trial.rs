@@ -16,7 +16,7 @@ const KEYS: [&str; 2] = ["trial", "parameters"];
 /// A trial requested by an optimiser: a run with these values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Its number or name, as text.
+    /// The trial's number or name, as text.
     pub id: String,
     /// A number, boolean or text by key; at least one.
     pub parameters: Map<String, Json>,
@@ -73,7 +73,8 @@ impl Trial {
         }
     }
 
-    /// Checks the requirements of a job file for trials: one job, and no sweep.
+    /// Checks the requirements of a job file for trials: one job, and no other top-level key, such as
+    /// `sweep`.
     ///
     /// # Errors
     /// If it does not meet them.

@@ -65,8 +65,9 @@ fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: im
     &mut groups[place].1
 }
 
-/// Returns the maximum number of workers that the jobs can use together, each at least one. MIG slices, which
-/// hold a single rank, count only if whole GPUs do not suffice.
+/// Returns the maximum number of workers that the jobs can use together if each job has at least one. MIG
+/// slices, which hold a single rank, count only if a job can use nothing else or if there are fewer whole
+/// GPUs than jobs.
 pub(super) fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
     let offered = problem.offered();
     if jobs.iter().any(|&job| is_of_blocks(problem, job)) {

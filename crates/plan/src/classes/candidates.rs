@@ -139,7 +139,8 @@ fn mixes(
     counts[gpu_type] = 0;
 }
 
-/// Returns the grid counts up to `most`: every count at first, then steps of about one eighth.
+/// Returns the grid counts up to `most`: every count at first, then steps that grow to about an eighth of the
+/// count, multiplied by `coarseness`. If the number of GPUs is fixed, the steps do not grow.
 fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
     let mut bundles = Vec::new();
     let is_fixed = limits.least == limits.most;

@@ -11,9 +11,9 @@ use hsched_model::number::to_f64;
 /// Jobs with the same model, batch and limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// Its bundles on all GPUs of the cluster.
+    /// The bundles of the class on all GPUs of the cluster.
     whole: Bundles,
-    /// Those of its bundles that fit the offered GPUs.
+    /// The bundles that fit the offered GPUs.
     pub bundles: Bundles,
     /// The highest speed on the offered GPUs, in steps per second; 0 if there is no bundle.
     pub fastest: f64,
@@ -48,7 +48,8 @@ const SYNC_BITS: u32 = 10;
 /// Maximum number of bundles of a class that are listed completely.
 const MOST_LISTED: usize = 50_000;
 
-/// Up to this number, no bundle is dropped: on a small cluster the remaining GPUs may fit no other.
+/// If a class has at most this many bundles, none is dropped: on a small cluster, the remaining GPUs may fit
+/// no other bundle.
 const FEW: usize = 256;
 
 impl Classes {
@@ -106,8 +107,8 @@ impl Class {
 }
 
 impl BundleSite {
-    /// Returns the site of a problem. GPUs of a node that are down or in use now were observed before or will
-    /// be later.
+    /// Returns the site of a problem. GPUs that were observed earlier on a node are included: they may only
+    /// be down or in use now.
     fn of(problem: &Problem, known: Option<&Self>) -> Self {
         let types = problem.gpu_types.len();
         let shape = |(number, node): (usize, &WorkerNode)| {

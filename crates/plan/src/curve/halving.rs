@@ -12,15 +12,15 @@ const FACTOR: u64 = 3;
 pub struct RungRank {
     /// The epoch of the rung.
     pub rung: u64,
-    /// Its rank among the jobs that have reached the rung, from 1.
+    /// Rank of the job among the jobs that have reached the rung, from 1.
     pub place: usize,
     pub of: usize,
     /// Number of jobs that continue.
     pub kept: usize,
 }
 
-/// Returns whether a job falls behind at the last rung that it has reached; `others` are the curves of the
-/// sweep's other jobs, including ended ones.
+/// Returns the job's place at the last rung that it has reached, if it falls behind there; `others` are the
+/// curves of the sweep's other jobs, including ended ones.
 ///
 /// Rungs are at a third of all epochs, a ninth, and so on, but not before `not_before`. Fewer than three jobs
 /// are not compared.
@@ -51,7 +51,7 @@ fn rungs(epochs: u64, not_before: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Returns the bracket, from 0, of the job with this place in its sweep, from 0. Each bracket has a third of
-/// the jobs of the previous one and is judged one rung earlier.
+/// the jobs of the previous one and is first judged one rung later.
 pub fn bracket(place: u64, brackets: u32) -> u32 {
     let sizes: Vec<u64> = (0..brackets).rev().map(|bracket| FACTOR.pow(bracket)).collect();
     let mut place = place % sizes.iter().sum::<u64>().max(1);
@@ -64,8 +64,8 @@ pub fn bracket(place: u64, brackets: u32) -> u32 {
     0
 }
 
-/// Returns the epoch of the first judgement for jobs of a bracket; brackets after the last rung use that
-/// rung.
+/// Returns the epoch at which jobs of a bracket are first judged. If there are more brackets than rungs, the
+/// surplus ones use the last rung.
 pub fn first_rung(epochs: u64, not_before: u64, bracket: u32) -> u64 {
     let mut rungs: Vec<u64> = rungs(epochs, not_before).collect();
     rungs.reverse();

@@ -17,8 +17,8 @@ pub struct Goal {
     pub epochs: u64,
     /// The sufficient value; without one, the rule `target` acts like `best`.
     pub target: Option<f64>,
-    /// Minimum difference that counts as better, in the metric's unit; `None` means a fiftieth of the
-    /// observed range.
+    /// Minimum difference that counts as better, in the metric's unit; `None` means 2 % of the observed
+    /// range.
     pub tolerance: Option<f64>,
     /// Minimum number of reports for a prediction.
     pub min_reports: usize,
@@ -32,13 +32,13 @@ impl Goal {
 /// Why a job may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// It has reached the target.
+    /// The job has reached its target.
     Reached,
     /// Too many epochs passed without improvement.
     Patience,
-    /// It is unlikely to improve.
+    /// The job is unlikely to improve further.
     NothingToGain,
-    /// It is unlikely to reach its target.
+    /// The job is unlikely to reach its target.
     Hopeless,
 }
 
@@ -47,7 +47,7 @@ pub enum StopReason {
 pub enum NoConclusion {
     /// The metric has hardly changed since the first report.
     NotMoved,
-    /// At its recent pace it would reach the goal.
+    /// At its recent pace, the metric would reach the required value.
     GoesOn,
 }
 
@@ -58,7 +58,7 @@ pub struct CurveVerdict {
     pub rule: StopRule,
     pub best: CurvePoint,
     pub prediction: Option<Prediction>,
-    /// Probability that the last epoch satisfies the rule; `None` if it was not decisive.
+    /// Probability that the job satisfies the rule by its last epoch; `None` if no prediction was used.
     pub probability: Option<f64>,
     /// Why a sufficiently low probability has no consequence yet.
     pub unsettled: Option<NoConclusion>,
@@ -68,7 +68,7 @@ pub struct CurveVerdict {
 }
 
 impl CurveVerdict {
-    /// Returns why it stops, with numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
+    /// Returns why the job stops, with numbers, such as `nothing to gain (best 0.78, expected 0.79 ± 0.01)`.
     pub fn why(&self) -> Option<String> {
         let reason = self.reason?;
         let Some(prediction) = &self.prediction else {
@@ -95,7 +95,7 @@ fn decimals(spread: f64) -> usize {
     to_usize(place.clamp(0.0, 9.0))
 }
 
-/// Fraction of the observed range that counts as better.
+/// Fraction of the observed range that counts as an improvement.
 const BETTER: f64 = 0.02;
 
 /// Judges a curve by the applicable rule; `None` before the first report. Reports are in epoch order.
@@ -147,8 +147,8 @@ pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Op
     Some(verdict)
 }
 
-/// Returns the verdict on a running job: as above, but a conclusion from a prediction must hold for several
-/// consecutive reports.
+/// Returns the verdict on a running job. Unlike in [`judge`], a conclusion from a prediction must hold for
+/// several consecutive reports.
 ///
 /// The prediction is evaluated after every epoch, and with many evaluations a false conclusion is more likely
 /// than with one.

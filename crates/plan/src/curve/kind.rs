@@ -61,7 +61,7 @@ impl MetricKind {
     }
 
     /// Returns the minimum and maximum possible values of the metric; reports outside them show that the name
-    /// is misleading.
+    /// is misleading, and there are then no limits.
     pub(super) fn limits(self, reports: &[CurvePoint]) -> (f64, f64) {
         let none = (f64::NEG_INFINITY, f64::INFINITY);
         let within = |high: f64| reports.iter().all(|report| (0.0..=high).contains(&report.value));

@@ -1,8 +1,9 @@
 //! Learning curves: predicts the metric at the last epoch, and judges whether training until then is
 //! worthwhile.
 //!
-//! MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020), with a prediction in closed form in
-//! place of the paper's sampling. Reads no file; all logarithms and powers are `libm`'s, the same everywhere.
+//! Implements MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020), with a prediction
+//! in closed form instead of the paper's sampling. All logarithms and powers are computed with `libm`, so
+//! that the results are the same on all platforms.
 
 mod halving;
 mod judge;

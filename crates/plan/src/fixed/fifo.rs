@@ -48,8 +48,8 @@ enum TypeChoice {
     /// The type with the most free GPUs.
     MostFree,
     Fastest,
-    /// The last type by name, as in Gavel's simulator, whose FIFO is meant to draw one at random but takes
-    /// the last of its loop.
+    /// The last type by name, as in Gavel's simulator. Its FIFO is meant to draw a type at random, but takes
+    /// the last one of its loop.
     LastByName,
 }
 

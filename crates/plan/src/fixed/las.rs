@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::kit::{LastingOrder, OrderKey, SchedulingState, Seat, order};
 use crate::{
-    Budget, Changed, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking,
+    Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, ProblemChanges, Repacking,
 };
 use hsched_model::{Seconds, Time};
 
@@ -36,7 +36,7 @@ struct Las {
     crossing: Vec<Option<u64>>,
 }
 
-/// Maximum relative error of those times.
+/// Maximum relative error of the times in [`Las::crossings`].
 const ABOUT: f64 = 1e-9;
 
 impl Las {
@@ -52,12 +52,12 @@ impl Las {
         let seat_rank = |seat: &Seat| (level(seat.attained(now)) as u64, seat.arrival);
         self.running.sync(problem, &self.state, seat_rank);
         match &problem.changed {
-            Changed::All => {
+            ProblemChanges::All => {
                 self.crossings.clear();
                 self.crossing.clear();
                 problem.present().for_each(|job| self.foresee(job, now));
             }
-            Changed::Since { came, left, other } => {
+            ProblemChanges::Since { came, left, other } => {
                 left.iter().chain(came).chain(other).for_each(|&job| self.foresee(job, now));
             }
         }
@@ -65,7 +65,7 @@ impl Las {
         while let Some(&(at, job)) = self.crossings.first().filter(|(at, _)| *at <= until) {
             self.running.set(job, Some(seat_rank(&self.state.seats[job])));
             self.foresee(job, now);
-            // It is still just below its limit.
+            // The job is still just below its limit.
             if self.crossing[job].is_some_and(|next| next <= at.max(until)) {
                 self.set_crossing(job, Some(until + 1));
             }

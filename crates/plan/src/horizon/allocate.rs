@@ -29,7 +29,7 @@ struct AllocationDraft<'a> {
     values: Vec<f64>,
 }
 
-/// A choice, its worth per second, and that minus its rent.
+/// A choice, with its worth per second before and after subtracting its rent.
 #[derive(Clone, Copy)]
 struct ValuedChoice {
     choice: TaskChoice,
@@ -109,7 +109,7 @@ impl<'a> AllocationDraft<'a> {
     /// Returns the worth of one second on other GPUs with this speed.
     fn value(&self, task: usize, speed: f64) -> f64 {
         let (task_state, keep) = (&self.instance.tasks[task], self.keep[task]);
-        // A task that gets less than it has will later regain it, with another restart.
+        // A task that gets slower will later get its speed back, with another restart.
         let again = if speed < task_state.speed() { task_state.speed() * (1.0 - keep) } else { 0.0 };
         self.terms.worth[task] * (speed * keep - again)
     }
@@ -140,13 +140,15 @@ impl<'a> AllocationDraft<'a> {
         })
     }
 
-    /// Returns the tasks in the order in which they choose: by the surplus of their best bundle.
+    /// Returns the tasks in the order in which they choose: in descending order of worth over rent of the
+    /// bundle with the largest surplus.
     fn order(&self) -> Vec<usize> {
         let worth_of_rent = |task: usize| {
             if self.is_frozen(task) {
                 return f64::INFINITY;
             }
-            // A task that may not wait has the same priority as one that would lose nothing by waiting.
+            // A task that may not wait has the same priority as one that would lose all of its speed by
+            // waiting.
             let waiting =
                 self.value_of_waiting(task).max(-self.terms.worth[task] * self.instance.tasks[task].speed());
             let mut best = (0.0, f64::NEG_INFINITY);

@@ -9,8 +9,8 @@ use crate::horizon::path::{LEVELS, PricePath};
 /// The name of the policy.
 pub(super) const NAME: &str = "horizon";
 
-/// The version of its format. A memory of another version is ignored, which costs some decisions at poor
-/// prices.
+/// The version of the stored format. A memory of another version is ignored, which costs some decisions at
+/// poor prices.
 const VERSION: u32 = 1;
 
 /// The content of the text.

@@ -45,7 +45,7 @@ fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[TaskChoice], pl
         }
         let restart = worth * task_state.restart_now();
         if task_state.is_running() && plan[task] != TaskChoice::Stay {
-            // A task that gets less than it has will later regain it, with another restart.
+            // A task that gets slower will later get its speed back, with another restart.
             let shrinks = after > 0.0 && after < before;
             cost += restart * before.max(after) * if shrinks { 2.0 } else { 1.0 };
         } else if !task_state.is_running() && (after > 0.0) != (before > 0.0) {

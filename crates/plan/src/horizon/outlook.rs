@@ -26,20 +26,20 @@ pub(super) struct PriceOutlook {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(super) struct Crowd {
     pub jobs: usize,
-    /// The sum of their arrivals, in seconds.
+    /// The sum of the jobs' arrival times, in seconds.
     pub arrivals: f64,
 }
 
-/// The usual time between two decisions.
+/// The usual time between two decisions that follow a relevant change.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Gap {
     /// Mean in seconds; initially 0.
     pub mean: f64,
     /// Number of averaged intervals.
     pub count: u32,
-    /// The time of the last decision, in seconds.
+    /// The time of the last decision that counts, in seconds.
     pub last: Option<f64>,
-    /// Time since the last decision, at a decision that does not count, in seconds: a lower limit for the
+    /// At a decision that does not count, the seconds since the last one that did: a lower limit for the
     /// present interval.
     pub quiet: f64,
 }

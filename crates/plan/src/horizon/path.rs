@@ -27,7 +27,8 @@ impl PricePath {
         Self { levels: LEVELS.iter().map(|level| vec![FIRST * level / gpus; types]).collect() }
     }
 
-    /// Returns the prices while the last `jobs` (at least 1) jobs remain. The last job pays nothing.
+    /// Writes to `prices` the prices while the last `jobs` (at least 1) jobs remain. The last job pays
+    /// nothing.
     pub(super) fn at(&self, jobs: f64, prices: &mut [f64]) {
         let above = LEVELS.partition_point(|&level| level <= jobs).clamp(1, LEVELS.len() - 1);
         let part = (jobs - LEVELS[above - 1]) / (LEVELS[above] - LEVELS[above - 1]);

@@ -37,15 +37,15 @@ pub struct Horizon {
     quick: Quick,
     /// The GPU types that the prices refer to.
     labels: Vec<String>,
-    /// Its memory from before this process, until the GPU types are known.
+    /// The memory from an earlier process, until the GPU types are known.
     memory: Option<Memory>,
 }
 
-/// The extent to which it may move running jobs.
+/// The extent to which the policy may move running jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HorizonParameters {
-    /// Whether it may stop a running job in favour of others. It should not if other users could take the
-    /// released GPUs.
+    /// Whether the policy may stop a running job in favour of others. It should not if other users could take
+    /// the released GPUs.
     pub preempts: bool,
     /// Whether jobs spread over nodes are brought together, and others moved to make room for them.
     pub repacking: Repacking,
@@ -111,7 +111,7 @@ impl Horizon {
     }
 
     /// Returns whether the set of jobs differs from the previous decision. If everything may have changed,
-    /// the problem does not say so, and repeated calls for the same jobs must not shorten the expected
+    /// the problem does not list the changes. Repeated calls for the same jobs must not shorten the expected
     /// durations.
     fn is_another_crowd(&mut self, problem: &Problem) -> bool {
         let jobs = problem.present().count();
@@ -222,7 +222,7 @@ impl Policy for Horizon {
     }
 }
 
-/// Returns why a job moves or stops.
+/// Sets the reason of a decision that moves or stops a job.
 fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
     let before = problem.jobs[job].progress.holds.first();
     match decision {

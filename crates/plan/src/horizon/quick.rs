@@ -1,8 +1,8 @@
 //! Decisions between two full ones: freed GPUs go to pending jobs, and new jobs may replace the running jobs
 //! with the lowest gain.
 //!
-//! Prices and worths stay those of the last full decision, so jobs are kept sorted and a decision costs only
-//! as much as the changes.
+//! The prices and the worth of each job stay as in the last full decision, so jobs are kept sorted and a
+//! decision costs only as much as the changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::horizon::roster::Roster;
 use crate::horizon::task::Task;
 use crate::horizon::worth::{Worths, to_do};
 use crate::kit::Want;
-use crate::{Changed, Problem};
+use crate::{Problem, ProblemChanges};
 
 /// The jobs, sorted by the data of the last full decision.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ enum QuickSpot {
 /// With fewer jobs than this, every decision is a full one.
 const FEW: usize = 64;
 
-/// A full decision follows after one decision for each of this many jobs.
+/// One of every `jobs / JOBS_PER_DECISION` decisions is a full one.
 const JOBS_PER_DECISION: usize = 8;
 
 /// Maximum number of pending jobs that may replace a running one in a decision.
@@ -95,7 +95,7 @@ impl Quick {
 
     /// Updates the changed jobs.
     pub(super) fn follow(&mut self, view: DecisionView<'_>) {
-        let Changed::Since { came, left, other } = &view.problem.changed else { return };
+        let ProblemChanges::Since { came, left, other } = &view.problem.changed else { return };
         if self.since.is_none() {
             return;
         }
@@ -218,7 +218,8 @@ impl Quick {
         heads.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Gives a pending job the GPUs of the running job with the smallest loss, if that is beneficial.
+    /// Gives a pending job GPUs of the running job whose replacement has the largest gain, if there is a
+    /// gain.
     fn push(&mut self, view: DecisionView<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
         let Some(task) = view.task(job) else { return };
         let bundles = &view.roster.classes.list()[task.class].bundles;

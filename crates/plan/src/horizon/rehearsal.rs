@@ -20,7 +20,7 @@ pub(crate) struct TraceArrival {
 pub(crate) struct Rehearsal {
     /// The end of each job, in seconds.
     pub ends: Vec<f64>,
-    /// The prices by type from each reset, in order.
+    /// The time of each decision in seconds, and the prices by type after it.
     pub prices: Vec<(f64, Vec<f64>)>,
 }
 

@@ -3,7 +3,7 @@
 use crate::classes::{Classes, steps_per_epoch};
 use crate::horizon::task::{Task, TaskPlacement};
 use crate::progress::EpochsLeft;
-use crate::{Changed, HoldStage, JobModel, Problem};
+use crate::{HoldStage, JobModel, Problem, ProblemChanges};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
@@ -13,11 +13,11 @@ pub(super) struct Roster {
     pub classes: Classes,
     /// GPUs by type that the jobs may use together.
     pub offered: Vec<u32>,
-    /// Entries by job index; `None` for jobs that are absent or not to be decided.
+    /// Entries by job index; `None` for jobs that are absent or need no decision.
     entries: Vec<Option<RosterEntry>>,
     /// Number of entries.
     count: usize,
-    /// The mean of their weights when it was last computed.
+    /// The mean weight of the jobs in the last full decision.
     mean_weight: f64,
 }
 
@@ -46,7 +46,7 @@ impl Roster {
             self.classes.look_at(problem, &self.offered);
             (self.entries, self.count) = (Vec::new(), 0);
             problem.present().for_each(|job| self.put(problem, job));
-        } else if let Changed::Since { came, left, other } = &problem.changed {
+        } else if let ProblemChanges::Since { came, left, other } = &problem.changed {
             for &job in left {
                 self.set(job, None);
             }
@@ -112,7 +112,8 @@ impl Roster {
         jobs.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Normalises these jobs' mean weight to 1, so that prices do not depend on its unit.
+    /// Stores the mean weight of these jobs. Weights are relative to it, so prices do not depend on their
+    /// unit.
     pub(super) fn weigh(&mut self, jobs: &[usize]) {
         let weights = jobs.iter().filter_map(|&job| Some(self.entries[job].as_ref()?.weight));
         let count = to_f64(jobs.len());

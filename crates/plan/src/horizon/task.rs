@@ -7,17 +7,17 @@ use crate::classes::Class;
 /// A job that may receive GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Task {
-    /// Number of its class.
+    /// Index of the job's class.
     pub class: usize,
-    /// Weight of a second of its time, about 1.
+    /// Weight of a second of the job's time, about 1 on average.
     pub weight: f64,
     /// Estimated remaining steps.
     pub left: f64,
     /// Estimated total steps.
     pub whole: f64,
-    /// Seconds since it arrived.
+    /// Seconds since the job arrived.
     pub age: f64,
-    /// Seconds without progress after a move or a resume; its first start is free.
+    /// Seconds without progress after a move or a resume; the first start costs nothing.
     pub restart: f64,
     pub started: bool,
     pub placement: Option<TaskPlacement>,
@@ -28,11 +28,11 @@ pub(super) struct Task {
 pub(super) struct TaskPlacement {
     /// GPUs by type.
     pub counts: Arc<[u32]>,
-    /// Steps per second, with its actual packing.
+    /// Steps per second, with the actual packing.
     pub speed: f64,
-    /// Whether it may be stopped or moved.
+    /// Whether the job may be stopped or moved.
     pub movable: bool,
-    /// The bundle of its class with these counts, by index.
+    /// The bundle of the job's class with these counts, by index.
     pub bundle: Option<usize>,
 }
 
@@ -53,14 +53,14 @@ pub(super) struct Instance<'a> {
 pub(super) enum TaskChoice {
     #[default]
     Wait,
-    /// Its present GPUs.
+    /// The task keeps its GPUs.
     Stay,
-    /// A bundle of its class, by index.
+    /// The task gets a bundle of its class, by index.
     Take(usize),
 }
 
 impl Task {
-    /// Returns its present speed, in steps per second.
+    /// Returns the present speed, in steps per second.
     pub(super) fn speed(&self) -> f64 {
         self.placement.as_ref().map_or(0.0, |place| place.speed)
     }

@@ -11,11 +11,12 @@ use crate::horizon::task::{Instance, Task};
 /// Tasks by expected end, and the worth of their steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Worths {
-    /// Indices of tasks, from the last to end to the first.
+    /// Indices of tasks, from the last one to end to the first one.
     pub order: Vec<usize>,
     /// Remaining work of the task at each position of `order`, in seconds at present prices; descending.
     pub keys: Vec<f64>,
-    /// Total weight of the jobs that end no sooner, by position of `order`; 1, 2, … if all weights are 1.
+    /// 1 plus the total weight of the jobs that end later, by position of `order`; 1, 2, … if all weights are
+    /// 1.
     pub left: Vec<f64>,
     /// The worth of a step of each task, in weighted seconds.
     pub of: Vec<f64>,
@@ -24,7 +25,7 @@ pub(super) struct Worths {
 /// A job older than this multiple of its time alone on the cluster gains worth.
 const PATIENCE: f64 = 10.0;
 
-/// Minimum time alone used for that, in seconds.
+/// Minimum time alone that this comparison assumes, in seconds.
 const SHORTEST: f64 = 600.0;
 
 impl Worths {
@@ -56,7 +57,7 @@ impl Worths {
         worths
     }
 
-    /// Returns classes and worths, from the last task to end to the first.
+    /// Returns each task's class and worth, from the last task to end to the first.
     pub(super) fn demand(&self, instance: &Instance<'_>) -> Vec<(usize, f64)> {
         self.order.iter().map(|&task| (instance.tasks[task].class, self.of[task])).collect()
     }
@@ -83,8 +84,9 @@ fn unit_costs(instance: &Instance<'_>, prices: &[f64]) -> Vec<f64> {
     costs
 }
 
-/// Returns the remaining steps of a task including restarts: a running one is worth more than its remaining
-/// work, because yielding causes a restart later; a stopped one must restart first.
+/// Returns the remaining steps of a task, adjusted for restarts: a running task counts less than its
+/// remaining work, because stopping it would cause a restart later; a stopped task counts more, because it
+/// must restart first.
 pub(super) fn to_do(task: &Task, fastest: f64) -> f64 {
     match &task.placement {
         Some(place) => (task.left - task.restart * place.speed).max(0.02 * task.left),

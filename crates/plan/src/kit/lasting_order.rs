@@ -6,7 +6,7 @@
 
 use crate::kit::line::OrderKey;
 use crate::kit::scheduling_state::{SchedulingState, Seat};
-use crate::{Changed, Problem};
+use crate::{Problem, ProblemChanges};
 
 /// Running jobs by rank.
 #[derive(Default)]
@@ -38,12 +38,14 @@ impl LastingOrder {
     pub fn sync(&mut self, problem: &Problem, state: &SchedulingState, rank: impl Fn(&Seat) -> OrderKey) {
         let all: Vec<usize>;
         let changed: Vec<usize> = match &problem.changed {
-            Changed::All => {
+            ProblemChanges::All => {
                 *self = Self::default();
                 all = problem.present().collect();
                 all
             }
-            Changed::Since { came, left, other } => left.iter().chain(came).chain(other).copied().collect(),
+            ProblemChanges::Since { came, left, other } => {
+                left.iter().chain(came).chain(other).copied().collect()
+            }
         };
         for job in changed {
             let running = state.line.is_running(job).then(|| rank(&state.seats[job]));
@@ -114,12 +116,13 @@ impl JobBlock {
         &self.jobs
     }
 
-    /// Returns the key of its last job.
+    /// Returns the key of the block's last job.
     pub(super) fn last(&self) -> (OrderKey, usize) {
         self.jobs.last().copied().unwrap_or_default()
     }
 
-    /// Returns whether all its jobs keep their GPUs; if so, subtracts those from the remaining room.
+    /// Returns whether all jobs of the block keep their GPUs; if so, subtracts these GPUs from the remaining
+    /// room.
     pub(super) fn keeps_all(&self, room: &mut [u32]) -> bool {
         let Some(BlockLimits { held, tempting }) = &self.limits else { return false };
         let keeps =

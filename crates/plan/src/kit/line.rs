@@ -109,7 +109,7 @@ impl Line {
         self.waiting.iter().flatten().map(|(_, job)| *job)
     }
 
-    /// Returns the pending jobs in one order.
+    /// Returns the pending jobs of all shapes, merged into one order.
     pub fn merge(&self) -> Merge {
         let heads = self.waiting.iter().enumerate();
         let heads = heads.filter_map(|(shape, jobs)| jobs.first().map(|&(rank, job)| (rank, job, shape)));
@@ -118,7 +118,7 @@ impl Line {
 }
 
 impl Merge {
-    /// Returns the sort key of the next job.
+    /// Returns the sort key and the index of the next job.
     pub fn peek(&self) -> Option<(OrderKey, usize)> {
         self.heads.peek().map(|Reverse((rank, job, _))| (*rank, *job))
     }

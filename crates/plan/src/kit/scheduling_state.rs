@@ -7,7 +7,7 @@ use crate::kit::lasting_order::LastingOrder;
 use crate::kit::line::{GpuShape, Line, Merge, OrderKey, order};
 use crate::pace::{asked_epoch, key};
 use crate::progress::EpochsLeft;
-use crate::{Changed, Decision, JobModel, Problem, Repacking};
+use crate::{Decision, JobModel, Problem, ProblemChanges, Repacking};
 use hsched_model::Time;
 
 /// The GPUs, the jobs waiting for them, and the speed of each kind of job.
@@ -27,17 +27,17 @@ pub struct SchedulingState {
 #[derive(Clone, Copy, Default)]
 pub struct Seat {
     pub kind: usize,
-    /// Its present type, if it holds its requested number of GPUs of one type.
+    /// The job's present type, if it holds its requested number of GPUs of one type.
     pub now: Option<usize>,
-    /// Number of GPUs that it holds.
+    /// Number of GPUs that the job holds.
     pub gpus: u32,
     /// GPU-seconds held by `as_of`.
     pub attained: f64,
     pub as_of: f64,
     pub arrival: u64,
-    /// Factor by which its present type is preferred.
+    /// Factor by which the job's present type is preferred.
     pub stick: f64,
-    /// `None` if it has more than one submission.
+    /// The job's remaining epochs; `None` if the job has more than one submission.
     left: Option<EpochsLeft>,
 }
 
@@ -62,9 +62,9 @@ pub struct Rates {
     pub asks: u32,
     /// GPUs per replica by type; empty if each GPU is a replica.
     sizes: Vec<u32>,
-    /// Epochs per second by GPU type; 0 where such a job cannot run.
+    /// Epochs per second by GPU type; 0 if the job cannot run there.
     pub speeds: Vec<f64>,
-    /// The highest of them.
+    /// The highest of these speeds.
     pub best: f64,
 }
 
@@ -74,7 +74,7 @@ impl Rates {
         self.asks * self.sizes.get(gpu_type).copied().unwrap_or(1)
     }
 
-    /// Returns the smallest number of GPUs over all types.
+    /// Returns the smallest number of GPUs over all usable types.
     pub fn least_gpus(&self) -> u32 {
         let usable = (0..self.speeds.len()).filter(|&ty| self.speeds[ty] > 0.0);
         usable.map(|ty| self.gpus(ty)).min().unwrap_or(self.asks)
@@ -104,11 +104,11 @@ impl SchedulingState {
         }
         let all: Vec<usize>;
         let (came, other, left): (&[usize], &[usize], &[usize]) = match &problem.changed {
-            Changed::All => {
+            ProblemChanges::All => {
                 all = problem.present().collect();
                 (&all, &[], &[])
             }
-            Changed::Since { came, left, other } => (came, other, left),
+            ProblemChanges::Since { came, left, other } => (came, other, left),
         };
         for &job in left {
             self.line.remove(job);
@@ -179,7 +179,8 @@ impl SchedulingState {
     /// changes.
     ///
     /// `running` are the running jobs in their order, and pending jobs are merged into it by rank. A job's
-    /// present type is preferred slightly. A job that does not fit does not block the next one.
+    /// present type is preferred by the factor [`Seat::stick`]. A job that does not fit does not block the
+    /// next one.
     pub fn in_order(&self, running: &[(OrderKey, usize)]) -> Vec<Want> {
         let mut round = OfferRound::new(self);
         round.offer_all(running);
@@ -216,7 +217,7 @@ impl SchedulingState {
         let rank = |job: usize| rank(job, &seats[job], &rates[seats[job].kind]);
         let ranked = line.running().iter().map(|&job| (rank(job), job));
         let mut ranked: Vec<(OrderKey, usize)> = ranked.collect();
-        // They were almost in this order last time, which makes a stable sort fast.
+        // The last decision left the jobs almost in this order, which makes a stable sort fast.
         #[expect(clippy::stable_sort_primitive, reason = "fast where nearly all is in order")]
         ranked.sort();
         line.keep_order(&ranked);

@@ -25,7 +25,7 @@ pub struct Tasks {
 pub struct TaskGpu {
     pub node: usize,
     pub gpu_type: usize,
-    /// Its index among the GPUs of its node.
+    /// Index among the GPUs of the node.
     pub index: u32,
 }
 
@@ -37,10 +37,10 @@ pub struct TaskJob {
     pub rounds: u64,
     /// K, the number of tasks per round.
     pub scale: u64,
-    /// T, the compute time of one task by GPU type; `None` if it cannot run there, or if there is no such
-    /// GPU.
+    /// T, the compute time of one task by GPU type; `None` if the job cannot run there, or if there is no
+    /// such GPU.
     pub times: Vec<Option<f64>>,
-    /// T^s, the transmission time of its gradients.
+    /// T^s, the transmission time of a task's gradients.
     pub sync: f64,
 }
 
@@ -93,8 +93,8 @@ impl TaskJob {
         self.times.iter().copied().flatten().min_by(f64::total_cmp)
     }
 
-    /// Returns its rate by GPU type: tasks per second, including the transmission of gradients; 0 if it
-    /// cannot run there.
+    /// Returns the job's rate by GPU type: tasks per second, including the transmission of gradients; 0 if
+    /// the job cannot run there.
     pub fn rates(&self) -> Vec<f64> {
         self.times.iter().map(|time| time.map_or(0.0, |time| (time + self.sync).recip())).collect()
     }

@@ -126,7 +126,7 @@ pub fn held(problem: &Problem, job: usize) -> Vec<Slot> {
     slots
 }
 
-/// Returns a time from now in words.
+/// Returns a duration in words.
 pub fn in_words(seconds: f64) -> String {
     match seconds {
         short if short < 100.0 => format!("{short:.0} s"),

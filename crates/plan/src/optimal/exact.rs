@@ -23,7 +23,7 @@ pub(super) struct SearchOutcome {
 struct JobWay {
     /// Replicas by type.
     counts: Vec<u32>,
-    /// Units of each resource that it uses.
+    /// Units of each resource that these replicas use.
     uses: Vec<u32>,
     ring: Ring,
     /// Completion time, plus the cost of being late.
@@ -32,11 +32,11 @@ struct JobWay {
     excess: f64,
 }
 
-/// Maximum number of candidates per job, and of steps: limits of a fraction of a second.
+/// Maximum number of candidates per job, and of steps. They limit the search to a fraction of a second.
 const MOST_WAYS: usize = 20_000;
 const MOST_STEPS: u64 = 3_000_000;
 
-/// Number of steps between two calls of `stop`.
+/// Number of steps between two calls to `stop`.
 const STRIDE: u64 = 1024;
 
 /// Relative accuracy of each job's cheapest bundle.
@@ -130,8 +130,8 @@ pub(super) fn prove(
     SearchOutcome { better: search.better, complete: search.complete }
 }
 
-/// Returns the candidates of a job whose value at `prices` exceeds its `least` by at most `gap`, in the job's
-/// own seconds; `None` if there are too many.
+/// Returns the candidates of a job whose value at `prices` exceeds `least_value` by at most `gap`, in the
+/// job's own seconds; `None` if there are too many.
 fn ways(
     problem: &Problem,
     pricer: &mut Pricer<'_>,
@@ -269,7 +269,7 @@ impl<'a> ExactSearch<'a> {
     }
 }
 
-/// Returns whether some of its GPUs must be on one node.
+/// Returns whether some of a candidate's GPUs must be on one node.
 fn is_tied(job: &JobModel, way: &JobWay) -> bool {
     matches!(way.ring, Ring::Inside { .. }) || job.needs_blocks()
 }

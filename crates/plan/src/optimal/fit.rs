@@ -64,7 +64,7 @@ struct Packing<'a> {
 /// Returns the slots of pieces that must fit together; `Ok(None)` if they cannot.
 ///
 /// # Errors
-/// If the search takes too many steps.
+/// If the search takes too many steps, or finds nothing but has skipped options that may be possible.
 pub(super) fn fit(problem: &Problem, pieces: &[FitPiece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
     let mut packing = Packing {
         problem,
@@ -150,7 +150,8 @@ impl Packing<'_> {
         false
     }
 
-    /// Places all replicas that need single nodes, type by type, then the rest.
+    /// Places all replicas that need single nodes, then the rest: type by type, or one by one if it matters
+    /// which of several nodes with equal room they use. Returns whether it finds a way.
     fn put_blocks(&mut self, order: &[usize]) -> bool {
         let is_block = |&&at: &&usize| self.class(at) == 1;
         let block_count = order.iter().take_while(is_block).count();
@@ -225,7 +226,7 @@ impl Packing<'_> {
     }
 
     /// Tries all placements of these blocks one by one, with at most one block of a ring on a node with links
-    /// slower than the ring requires, and then the rest.
+    /// slower than the ring requires, and then the rest. Returns whether it finds one.
     fn put_one_by_one(&mut self, blocks: &[WholeReplica], least: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
@@ -260,8 +261,8 @@ impl Packing<'_> {
         false
     }
 
-    /// Tries all ways to take GPUs from nodes starting at `node` that slow nodes allow, largest numbers
-    /// first.
+    /// Tries all ways that slow nodes allow to take GPUs from the nodes from `node` on, largest numbers
+    /// first, and then the rest. Returns whether it finds one.
     fn put_across(&mut self, at: usize, least: f64, need: &[u32], node: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {

@@ -32,7 +32,7 @@ impl RingPlacement {
 #[derive(Clone, Debug)]
 pub(super) struct Layout<'a> {
     problem: &'a Problem,
-    /// By node: GPUs left by rings inside nodes.
+    /// By node: GPUs left by rings inside nodes and by replicas that need several GPUs of one node.
     nodes: Vec<Vec<u32>>,
     /// Nodes with equal remaining GPUs and links.
     alike: BTreeMap<NodeKind, BTreeSet<usize>>,
@@ -151,7 +151,7 @@ impl<'a> Layout<'a> {
         across.or(best.map(|(_, place)| place))
     }
 
-    /// Returns the maximum number of replicas of a job by type.
+    /// Returns the maximum number of a job's replicas on the remaining GPUs, by type.
     fn room_for(&self, job: &JobModel) -> Vec<u32> {
         let mut room = job.replicas_in(&self.room);
         if job.needs_blocks() {

@@ -11,7 +11,8 @@ use crate::{Memory, Problem};
 /// The name of the policy.
 pub(super) const NAME: &str = "optimal";
 
-/// The version of its format. Prices of another version are ignored, which costs the next decision some time.
+/// The version of the stored format. Prices of another version are ignored, which costs the next decision
+/// some time.
 const VERSION: u32 = 1;
 
 /// Prices from which the next search starts.
@@ -32,7 +33,7 @@ impl LastPrices {
         problem.labels.iter().map(|label| self.by_label.get(label).copied()).collect()
     }
 
-    /// Writes them as text; `None` if there are none.
+    /// Writes the prices as text; `None` if there are none.
     pub(super) fn write(&self) -> Option<Memory> {
         if self.by_label.is_empty() {
             return None;

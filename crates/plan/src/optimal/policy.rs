@@ -16,7 +16,7 @@ use crate::{
     PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
-/// The registry entry of the proving policy.
+/// The registry entry of the policy `optimal`.
 pub(crate) const OPTIMAL: Entry = Entry {
     name: NAME,
     make: Make::Placer(|parameters| {
@@ -39,11 +39,11 @@ const USE_ALL: Flag = Flag {
 /// The parameters of `optimal`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OptimalParameters {
-    /// Whether it must use every GPU that the jobs can use.
+    /// Whether a plan must use every GPU that the jobs can use.
     pub use_all: bool,
 }
 
-/// The proving policy.
+/// The policy `optimal`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Optimal {
     parameters: OptimalParameters,
@@ -53,7 +53,7 @@ pub(super) struct Optimal {
     last: RefCell<LastPrices>,
 }
 
-/// The start and the end of a search.
+/// The inputs of a search besides the problem.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     kept: Option<&'a StepTimes>,
@@ -75,11 +75,11 @@ const CLOSED: f64 = 1e-9;
 /// Sufficient relative accuracy of the price bound.
 const PRICES: f64 = 1e-7;
 
-/// From this number of jobs, prices are optimised over lists of bundles; and their sufficient accuracy there.
+/// From this number of jobs on, prices are optimised over lists of bundles, up to this relative accuracy.
 const MANY: usize = 400;
 const MANY_PRICES: f64 = 2e-6;
 
-/// The same accuracy where rules for replicas on nodes have prices, too: these are far more.
+/// The same accuracy if rules for replicas on nodes also have prices: there are then far more prices.
 const REPLICA_PRICES: f64 = 5e-5;
 
 /// Maximum number of times that rules for replicas, and for their rings, are added.
@@ -190,7 +190,8 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_
     let known = found.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
     let mut best = found;
     if let Some(least) = idle.filter(|_| known == f64::INFINITY) {
-        // Not all GPUs can be used one by one, so this searches for the plan with the fewest idle ones.
+        // Assigning GPUs one by one has not used all of them, so this searches for the plan with the fewest
+        // idle GPUs.
         let counts = least..least.saturating_add(MOST_IDLE_COUNTS);
         let found = counts
             .take_while(|_| !stop())

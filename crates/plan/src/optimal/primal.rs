@@ -106,7 +106,8 @@ impl<'a> Primal<'a> {
         self.value = potential(problem, &dual.weights, &self.rings);
     }
 
-    /// Places pairs of jobs again until many attempts fail or `stop` returns true; returns whether it did.
+    /// Places pairs of jobs again until many attempts fail, the value is at most `enough`, or `stop` returns
+    /// true; returns whether `stop` did.
     pub(super) fn improve(
         &mut self,
         problem: &Problem,
@@ -161,7 +162,8 @@ impl<'a> Primal<'a> {
         self.value = potential(problem, &dual.weights, &self.rings);
     }
 
-    /// Places two jobs again: the first at perturbed market prices, the second with the remaining GPUs.
+    /// Places two jobs again: the first at perturbed market prices, the second with the remaining GPUs. Keeps
+    /// the result if the plan becomes better, and returns whether it does.
     fn renew(
         &mut self,
         problem: &Problem,

@@ -25,8 +25,8 @@ pub struct ParetoPlan {
     /// A lower bound on the mean completion time of all plans for these jobs with at least the same fairness,
     /// in seconds.
     pub bound: f64,
-    /// The prices and weights that prove it: `root` is the part proven by them alone, and the weights are
-    /// scaled so that it is not divided by their sum.
+    /// The prices and weights that prove the bound. `root` is the part that they prove alone. The weights are
+    /// scaled so that the bound is not divided by their sum.
     pub certificate: Bound,
 }
 
@@ -45,7 +45,7 @@ const LEAST_WEIGHT: f64 = 1e-3;
 /// Number of significant digits of a criterion after the first; smaller differences are ignored.
 const DIGITS: usize = 8;
 
-/// Fraction of the time for the plan with the lowest mean, which its proof needs.
+/// Fraction of the time that is spent on the plan with the lowest mean and its proof.
 const FIRST: f64 = 0.3;
 
 /// The search in progress.
@@ -72,7 +72,7 @@ struct FrontPlan {
 
 /// Returns plans for the jobs that the policy places first, by mean completion time; empty if it places none.
 ///
-/// `settled` are decisions on jobs outside the policy. `prices` are those of a GPU-hour by type. `stop`
+/// `settled` are decisions on jobs outside the policy. `prices` has the price of a GPU-hour by type. `stop`
 /// receives a fraction of the total time and returns whether it has passed; the search then ends with the
 /// plans so far. The policy must prove bounds and minimise the mean completion time.
 ///
@@ -109,7 +109,8 @@ pub fn pareto(
 }
 
 impl FrontSearch<'_> {
-    /// Searches for fairer plans: jobs far above an equal share get more weight, those far below less.
+    /// Searches for fairer plans: jobs that take much longer than with an equal share get more weight, and
+    /// those that take much less time get less.
     fn towards_fairness(&mut self, stop: &dyn Fn(f64) -> bool) -> Result<(), PolicyError> {
         let shares = equal_share_times(self.problem, &self.jobs);
         let mean_share = shares.iter().sum::<f64>() / to_f64(shares.len());
@@ -219,7 +220,7 @@ impl FrontSearch<'_> {
         Some(FrontPlan { times, mean: outcome.mean_jct, fairness: outcome.fairness, cost, plan })
     }
 
-    /// Returns the plans that are not dominated by another, by mean completion time.
+    /// Returns the plans that no other plan dominates, sorted by mean completion time.
     fn best(self) -> Vec<ParetoPlan> {
         let shares = equal_share_times(self.problem, &self.jobs);
         let mut kept: Vec<FrontPlan> = Vec::new();

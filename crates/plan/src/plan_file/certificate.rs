@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Bound, CheckedPlan, Dues, Problem};
 use hsched_model::JobName;
 
-/// The prices that prove a bound, from which it can be recomputed: the sum, over the placed jobs, of the
-/// cheapest bundle's weighted completion time and price, minus the price of all offered GPUs, divided by the
-/// sum of the weights.
+/// The prices that prove a bound. The bound can be recomputed from them: it is the sum, over the placed jobs,
+/// of the cheapest bundle's weighted completion time and price, minus the price of all offered GPUs, divided
+/// by the sum of the weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// With the objective `deadlines`: the additional cost of a bundle with which its job is late.

@@ -1,6 +1,6 @@
 //! Reads a plan file back into a problem and a plan; the file may be outdated or edited by hand.
 //!
-//! Its contents are not trusted before [`verify`](crate::verify()) and [`PlanFile::check`] have accepted
+//! The contents are not trusted before [`verify`](crate::verify()) and [`PlanFile::check`] have accepted
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +81,7 @@ impl PlanFile {
         for (index, (job, planned)) in jobs.iter_mut().zip(&self.jobs).enumerate() {
             job.launch.partition.clone_from(&planned.partition);
             if !planned.speeds.is_empty() {
-                // The speeds are those of whole replicas.
+                // The speeds apply to whole replicas.
                 *job = job.with_speeds_of_replicas().into_owned();
             }
             for planned_speed in &planned.speeds {

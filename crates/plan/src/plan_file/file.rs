@@ -73,7 +73,7 @@ pub enum Capacity {
 
 /// A solved problem, with the parameters of the command line.
 #[derive(Clone, Copy, Debug)]
-pub struct Solved<'a> {
+pub struct SolvedProblem<'a> {
     pub problem: &'a Problem,
     /// Jobs in the problem's order.
     pub jobs: &'a [Job],
@@ -106,8 +106,8 @@ impl PlanFile {
     /// Returns the file of a solved problem.
     ///
     /// `notes` contain the exclusions with their reasons, and other remarks for the user.
-    pub fn new(solved: Solved<'_>, notes: Vec<String>, capacity: Capacity, pinned: bool) -> Self {
-        let Solved { problem, jobs, cluster, access, plan, policy, solve, proven } = solved;
+    pub fn new(solved: SolvedProblem<'_>, notes: Vec<String>, capacity: Capacity, pinned: bool) -> Self {
+        let SolvedProblem { problem, jobs, cluster, access, plan, policy, solve, proven } = solved;
         let outcome = PlanFigures::of(problem, plan);
         let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();

@@ -13,12 +13,12 @@ use hsched_model::{GpuType, JobName, NodeName};
 pub struct PlannedJob {
     pub name: JobName,
     pub verdict: PlanVerdict,
-    /// Its partition, or several separated by commas, if known.
+    /// The job's partition, or several separated by commas, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     pub reason: Option<String>,
     pub jct_s: Option<f64>,
-    /// Its deadline, relative to the start of the plan.
+    /// The job's deadline, relative to the start of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<f64>,
     pub epoch_s: Option<f64>,
@@ -32,7 +32,7 @@ pub struct PlannedJob {
     /// Replicas in ring order, if the job defines replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<PlanReplica>,
-    /// Speeds used for the offered types, if they differ from those of `spec`.
+    /// Speeds used for the offered types, if they differ from the speeds in `spec`.
     #[serde(default)]
     pub speeds: Vec<PlanSpeed>,
     pub notes: Vec<String>,
@@ -49,7 +49,7 @@ pub enum PlanVerdict {
     Reject,
 }
 
-/// Some GPUs of one type in one node.
+/// Some GPUs of one type on one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanGpus {
     pub node: NodeName,
@@ -66,7 +66,7 @@ pub struct PlanRank {
     #[serde(rename = "type")]
     pub gpu_type: GpuType,
     pub local_rank: u32,
-    /// Index of its replica, if the job defines replicas; batch and samples are then those of the replica.
+    /// Index of its replica, if the job defines replicas; batch and samples then refer to the replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica: Option<usize>,
     pub batch: u64,

@@ -10,7 +10,7 @@ mod node;
 mod speed;
 
 pub use self::certificate::Certificate;
-pub use self::file::{Capacity, PlanFile, PlanFileError, Solved};
+pub use self::file::{Capacity, PlanFile, PlanFileError, SolvedProblem};
 pub use self::job::{PlanGpus, PlanRank, PlanReplica, PlanVerdict, PlannedJob};
 pub use self::node::{PlanNode, PlanPartition, PlanSelector, TypeCount};
 pub use self::speed::{PlanSpeed, SpeedSource};

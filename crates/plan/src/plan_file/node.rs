@@ -13,7 +13,7 @@ pub struct PlanNode {
     pub name: NodeName,
     /// The offered GPUs.
     pub gpus: Vec<TypeCount>,
-    /// All its GPUs, in the order of their indices.
+    /// All GPUs of the node, in the order of their indices.
     #[serde(default)]
     pub devices: Vec<TypeCount>,
     /// How to request the GPUs if Slurm does not know their type.
@@ -40,7 +40,7 @@ pub struct TypeCount {
     pub count: u32,
 }
 
-/// A partition's limit.
+/// A partition and its time limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanPartition {
     pub name: String,

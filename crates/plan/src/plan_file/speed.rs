@@ -1,4 +1,4 @@
-//! The speeds that a plan used but the job's own file does not contain: measured, or under another name.
+//! The speeds that a plan used but the job file does not contain: measured, estimated, or under another name.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct PlanSpeed {
     pub beta_s: Option<f64>,
     /// Relative error of step times, as one standard deviation.
     pub error: Option<f64>,
-    /// Number of samples that it was learnt from; for a scaled speed, of other models.
+    /// Number of samples from which the speed was learnt; for an estimate, the number of other models.
     pub count: Option<u64>,
     /// Number of batch sizes in these samples.
     pub batches: Option<usize>,
@@ -45,7 +45,7 @@ pub enum SpeedSource {
 }
 
 impl PlanSpeed {
-    /// Returns the speeds of a job that differ from those of the job file.
+    /// Returns the speeds of a job that differ from the job file.
     pub(super) fn of(problem: &Problem, job: usize) -> Vec<Self> {
         let model = &problem.jobs[job];
         let speed = |(column, source): &(usize, SpeedOrigin)| {

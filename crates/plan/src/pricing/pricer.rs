@@ -11,7 +11,7 @@ use crate::{Due, JobModel, Problem, cost};
 /// A bundle, and the job's completion time in seconds plus the cost of being late.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bundle {
-    /// GPUs by type.
+    /// Replicas by type.
     pub counts: Vec<u32>,
     pub cost: f64,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Bundle {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PricedBundle {
     pub bundle: Bundle,
-    /// The bundle's cost and the price of its GPUs.
+    /// The bundle's cost plus the price of its GPUs.
     pub value: f64,
     /// Lower limit for the values of all bundles: `value` minus the requested tolerance.
     pub floor: f64,
@@ -76,7 +76,7 @@ impl<'a> Pricer<'a> {
         Self { job, most: offered.to_vec(), due: None, inside, halls, across, kept }
     }
 
-    /// Returns the pricer of a job that may have all offered GPUs; `rings` are those of single GPUs.
+    /// Returns the pricer of a job that may have all offered GPUs; `rings` has the rings of single GPUs.
     pub(crate) fn alone(problem: &Problem, rings: &Rings, job: &'a JobModel) -> Self {
         if job.has_several_gpus() {
             let most = job.most_replicas(&NodeShapes::offered(problem));
@@ -220,7 +220,7 @@ impl<'a> Pricer<'a> {
         self.across.as_mut().map_or(Some(Vec::new()), |across| across.within(prices, limit, most))
     }
 
-    /// Returns the best ring over the network within `room` (GPUs by type) with a value below `below`.
+    /// Returns the best ring over the network within `room` (replicas by type) with a value below `below`.
     pub(crate) fn across_in(
         &mut self,
         prices: &[f64],

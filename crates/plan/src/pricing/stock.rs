@@ -81,7 +81,7 @@ impl Stock {
         own.extend((0..self.types).map(price));
     }
 
-    /// Returns the price of a number of GPUs of a type, of which each `block` must be on one node.
+    /// Returns the price of `size` GPUs of a type, in blocks of `block` GPUs that must each be on one node.
     fn of_size(&self, prices: &[f64], ty: usize, block: u32, size: u32) -> f64 {
         let mut price = if size == 1 { prices[ty] } else { f64::from(size) * prices[ty] };
         for (&(gpu_type, part), extra) in self.sizes.iter().zip(&prices[self.types..]) {
@@ -147,7 +147,7 @@ impl Stock {
         self.nodes.iter().enumerate().map(of_type).sum()
     }
 
-    /// Returns the values of `price` by type and size; empty where all replicas are single GPUs.
+    /// Returns the values of `price` by type and size; empty if all replicas are single GPUs.
     pub(crate) fn by_size(&self, price: impl Fn(usize, u32) -> f64) -> Vec<BTreeMap<u32, f64>> {
         let of_type = |(ty, sizes): (usize, &BTreeSet<u32>)| {
             sizes.iter().filter(|&&size| size > 1).map(|&size| (size, price(ty, size))).collect()
@@ -155,7 +155,7 @@ impl Stock {
         self.in_use.iter().enumerate().map(of_type).collect()
     }
 
-    /// Returns the prices of replicas by type and size; empty where all replicas are single GPUs.
+    /// Returns the prices of replicas by type and size; empty if all replicas are single GPUs.
     pub(crate) fn replica_prices(&self, prices: &[f64]) -> Vec<BTreeMap<u32, f64>> {
         self.by_size(|ty, size| self.of_size(prices, ty, size, size))
     }

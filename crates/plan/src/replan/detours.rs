@@ -5,7 +5,8 @@ use crate::{Basis, Decision, HeldPlacement, HoldStage, Plan, PolicyError};
 use hsched_model::Time;
 
 impl ReplanContext<'_> {
-    /// Returns a plan that takes one such job out of the queue; free GPUs are given to only one of them.
+    /// Returns a plan that gives free GPUs to one job that has waited too long in the queue; `None` if there
+    /// is no such job.
     ///
     /// # Errors
     /// If the placer gives no plan.

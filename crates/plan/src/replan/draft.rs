@@ -27,7 +27,7 @@ impl ReplanContext<'_> {
 }
 
 impl PlanDraft {
-    /// Returns whether it gives any job GPUs.
+    /// Returns whether the draft gives GPUs to any job.
     pub(super) fn places(&self) -> bool {
         !self.plan.placed().is_empty()
     }
@@ -39,7 +39,7 @@ impl PlanDraft {
         Some(self.extract.to_whole(context.problem, placement))
     }
 
-    /// Returns the epoch time of one of its jobs, in seconds.
+    /// Returns the epoch time of one of the draft's jobs, in seconds.
     pub(super) fn epoch(&self, job: usize) -> Option<f64> {
         let position = self.extract.jobs.iter().position(|known| *known == job)?;
         let placement = self.plan.verdicts()[position].placement()?;
@@ -50,7 +50,8 @@ impl PlanDraft {
         Some(whole.unwrap_or(placement.epoch).total())
     }
 
-    /// Converts it to a plan of the whole problem, on GPUs that are free or for which jobs wait in the queue.
+    /// Converts the draft to a plan of the whole problem, on GPUs that are free or for which jobs wait in the
+    /// queue.
     pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
         let (extract, whole) = (self.extract, context.problem);
         let Plan { changes, categories, stopped, bound, .. } = self.plan.into_plan();

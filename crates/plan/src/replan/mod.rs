@@ -18,7 +18,7 @@ pub struct Replan {
     rules: Replanning,
 }
 
-/// The parameters of every policy based on a placer.
+/// The parameters of policies based on a placer. `SharedPolicy` uses some of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replanning {
     pub moves: Moves,
@@ -32,7 +32,7 @@ pub struct Replanning {
     pub tried: usize,
     /// How long a submission waits in the queue before other free GPUs are considered.
     pub queue_patience: Seconds,
-    /// Maximum relative slowdown of the job on those GPUs.
+    /// Maximum epoch time on these other GPUs, relative to that on the requested ones.
     pub detour: f64,
     /// Maximum number of long-waiting jobs considered in one decision.
     pub looked_at: usize,
@@ -52,7 +52,7 @@ impl Moves {
     /// The default margin.
     pub const USUAL_MARGIN: f64 = 0.5;
 
-    /// Returns them in words.
+    /// Returns the setting in words.
     pub(super) fn words(self) -> String {
         match self {
             Self::Never => "no moves".to_owned(),
@@ -130,7 +130,8 @@ impl Policy for Replan {
 }
 
 impl ReplanContext<'_> {
-    /// Returns either moves, or a plan for the jobs that may get GPUs now.
+    /// Returns jobs whose start estimates are needed, a detour, moves, or a plan for the jobs that may get
+    /// GPUs now.
     fn decide(&self) -> Plan {
         let problem = self.problem;
         let ready = (0..problem.jobs.len()).filter(|&job| problem.jobs[job].progress.is_ready());

@@ -15,7 +15,7 @@ use hsched_model::number::to_f64;
 struct Resident<'a> {
     job: usize,
     hold: &'a HeldPlacement,
-    /// Epoch time with its present shares at the speeds known now, in seconds.
+    /// Epoch time with the present shares at the speeds known now, in seconds.
     epoch: f64,
     /// Progress in the current epoch, which a stop may lose, in seconds.
     under_way: f64,
@@ -102,7 +102,7 @@ impl ReplanContext<'_> {
         let Some(mut best) = choices.into_iter().flatten().max_by(better) else {
             return Ok(MovePlan::default());
         };
-        // Between two epochs, no progress is lost.
+        // A move between two epochs would not lose this progress.
         let lost: f64 =
             best.moved.iter().map(|resident| self.weight(resident.job) * resident.under_way).sum();
         let least = self.rules.least_gain * now.time;
@@ -169,7 +169,7 @@ impl ReplanContext<'_> {
         Some(self.epochs(job) * draft.epoch(job)?)
     }
 
-    /// Returns whether a draft leaves a running job on its GPUs, or on equally good ones.
+    /// Returns whether a draft gives a running job the same numbers of GPUs by type, at about the same speed.
     fn is_same(&self, resident: &Resident<'_>, draft: &PlanDraft) -> bool {
         let (Some(placement), Some(epoch)) = (draft.placement(self, resident.job), draft.epoch(resident.job))
         else {
@@ -211,7 +211,7 @@ impl<'a> Scales<'a> {
     /// Returns the result if these jobs may move; those that end up on their present GPUs do not count as
     /// moved.
     fn choice(&self, mut movers: Vec<&'a Resident<'a>>) -> Result<Option<MoveResult<'a>>, PolicyError> {
-        // Each round fixes at least one job in its place.
+        // Each pass excludes at least one job, which stays on its GPUs.
         loop {
             let free = movers.iter().map(|resident| resident.job);
             let jobs: Vec<usize> = free.chain(self.ready.iter().copied()).collect();
@@ -275,14 +275,14 @@ impl<'a> Scales<'a> {
     /// Returns how many seconds the moved jobs would wait in the queue.
     ///
     /// # Errors
-    /// The questions to ask first.
+    /// The questions for the queue that must be answered first.
     fn queue_waits(&self, choice: &MoveResult<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
         let problem = self.context.problem;
         let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
         for resident in &choice.moved {
             let Some(placement) = choice.draft.placement(self.context, resident.job) else { continue };
-            // While moving jobs still hold some of these GPUs, the queue estimate would only reflect their
-            // ends.
+            // While jobs that are to be moved still hold some of these GPUs, the queue estimate would only
+            // reflect their ends.
             let mut held = choice.moved.iter().flat_map(|mover| &mover.hold.slots);
             if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
                 continue;

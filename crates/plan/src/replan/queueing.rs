@@ -3,8 +3,9 @@
 use crate::replan::ReplanContext;
 use crate::replan::draft::PlanDraft;
 use crate::{
-    Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates, Pending,
-    Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot, is_legal, remedy,
+    Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates,
+    PendingEstimates, Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot,
+    is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
@@ -15,7 +16,7 @@ const ASK_AGAIN: Seconds = Seconds(600.0);
 const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, and the job starts over \
     after each; if its program can resume, add the job again with the key checkpoint";
 
-/// GPUs requested in this decision by node and type; a decision requests no node twice.
+/// GPUs requested in this decision by node and type; a decision requests no GPU twice.
 type RequestCounts = Vec<Vec<u32>>;
 
 /// The GPUs that a job could use without competition: by node and type, and the problem of the job alone on
@@ -61,7 +62,8 @@ impl ReplanContext<'_> {
         if soon.len() == ready.len() { Ok(base) } else { self.draft(&soon, Basis::Free) }
     }
 
-    /// Returns the plan of `base`, or else requests of the other ready jobs and changes of pending ones.
+    /// Returns the plan of `base` if it places jobs, or else requests for the ready jobs and changes to the
+    /// pending ones.
     pub(super) fn with_queue(
         &self,
         base: Option<PlanDraft>,
@@ -105,8 +107,8 @@ impl ReplanContext<'_> {
         Plan { changes, requests, wake: left_out.then_some(self.problem.now), ..Plan::default() }
     }
 
-    /// Returns the requests that the placer would make if no start estimates exist: for each job as if it
-    /// were alone, within its limits.
+    /// Returns the placer's requests if no start estimates exist: its plan for the ready jobs if the GPUs
+    /// that other users hold were free.
     fn in_the_dark(&self, ready: &[usize], notes: &mut Vec<String>) -> Option<Plan> {
         match self.draft(ready, Basis::Queue) {
             Ok(draft) => Some(draft.filter(PlanDraft::places)?.into_plan(self, Basis::Queue)),
@@ -151,7 +153,7 @@ impl ReplanContext<'_> {
         Candidate::of(&able.iter().map(|estimate| (&estimate.request, estimate.anew)).collect::<Vec<_>>())
     }
 
-    /// Returns when the best request of a job would be done.
+    /// Returns the number of seconds until a job would end with its best request.
     fn soonest(&self, job: usize, start_estimates: &JobStartEstimates) -> Option<f64> {
         self.candidates(job, start_estimates).iter().map(|candidate| candidate.finish).min_by(f64::total_cmp)
     }
@@ -159,9 +161,10 @@ impl ReplanContext<'_> {
     /// Returns the first request of a job.
     ///
     /// # Errors
-    /// True if another decision is needed because this one has already requested the nodes.
+    /// True if another decision is needed, because this one has already requested the GPUs or there is no
+    /// estimate yet; false if no request suits the job.
     fn begin(&self, job: usize, asked: &mut RequestCounts) -> Result<(Decision, RequestId), bool> {
-        // There may have been no time to estimate it.
+        // There may have been no time to estimate the job's requests.
         let start_estimates = self.start_estimates(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
         let request = start_estimates.request(chosen.id).ok_or(false)?;
@@ -201,7 +204,7 @@ impl ReplanContext<'_> {
         let waits: Vec<(f64, &HeldPlacement)> = waits.collect();
         let first =
             |time: &dyn Fn(&(f64, &HeldPlacement)) -> f64| waits.iter().map(time).min_by(f64::total_cmp);
-        let pending = Pending {
+        let pending = PendingEstimates {
             start: first(&|(wait, _)| *wait)?,
             finish: first(&|(wait, hold)| wait + epochs * hold.epoch)?,
             entries: holds.len(),
@@ -239,8 +242,7 @@ impl ReplanContext<'_> {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
-    /// Returns the GPUs of a request on nodes that this decision has not requested yet, and marks them as
-    /// requested.
+    /// Returns GPUs for a request that this decision has not requested yet, and marks them as requested.
     fn settle(
         &self,
         job: usize,

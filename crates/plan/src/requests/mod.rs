@@ -5,4 +5,4 @@ mod remedy;
 
 pub(crate) use self::options::is_legal;
 pub use self::options::{MOST_GPUS, options};
-pub(crate) use self::remedy::{Instead, Pending, RequestRemedy, remedy};
+pub(crate) use self::remedy::{Instead, PendingEstimates, RequestRemedy, remedy};

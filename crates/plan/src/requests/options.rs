@@ -2,13 +2,13 @@
 
 use crate::{Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
-/// Maximum number of requested GPUs if the job sets none: a modest part of a large cluster.
+/// Maximum number of requested GPUs if the job sets no maximum: a modest part of a large cluster.
 pub const MOST_GPUS: u32 = 32;
 
 /// More GPUs must reduce the time to at most this fraction.
 const FASTER: f64 = 0.98;
 
-/// Returns the placements of a job on at most this many GPUs of one type per number of nodes, each faster
+/// Returns placements of a job on at most `most` GPUs of one type and at most `most_nodes` nodes, each faster
 /// than all smaller ones. The GPUs are assumed to be free. A job on several nodes uses all GPUs of the type
 /// on each, or as many as form whole replicas.
 pub fn options(

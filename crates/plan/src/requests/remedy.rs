@@ -17,8 +17,8 @@ const NOW: f64 = 60.0;
 
 /// The estimates for a job's pending requests. All times are means, in seconds from now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pending {
-    /// Start of the first of them without a change.
+pub(crate) struct PendingEstimates {
+    /// Start of the first pending request without a change.
     pub start: f64,
     /// End of the job without a change.
     pub finish: f64,
@@ -34,9 +34,10 @@ pub(crate) struct Instead {
     pub id: RequestId,
     /// Run time of the job, in seconds.
     pub run: f64,
-    /// Its wait if submitted now, with the priority of a new job; `None` if unknown.
+    /// Wait of the request if it is submitted now, with the priority of a new job; `None` if unknown.
     pub anew: Option<f64>,
-    /// Its wait if a pending request is changed to it and keeps its place; `None` if none can be changed.
+    /// Wait if a pending request is changed into this one and keeps its place; `None` if no request can be
+    /// changed.
     pub in_place: Option<f64>,
     /// Whether the job already waits for these GPUs.
     pub is_there: bool,
@@ -59,7 +60,7 @@ pub(crate) enum RequestRemedy {
 /// A change must gain at least 10 % and 10 min. Free GPUs are used at once if the job would end on them
 /// before its pending request starts. The first request keeps its place, unless nothing can be queued beside
 /// it.
-pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> RequestRemedy {
+pub(crate) fn remedy(pending: &PendingEstimates, others: &[Instead]) -> RequestRemedy {
     let pays = |wait: f64, run: f64| {
         let gain = pending.finish - (wait + run);
         let is_free = wait <= NOW && run <= pending.start;
@@ -95,7 +96,8 @@ mod tests {
     const HOUR: f64 = 3600.0;
 
     /// A job that starts in ten hours and runs for ten hours.
-    const PENDING: Pending = Pending { start: 10.0 * HOUR, finish: 20.0 * HOUR, entries: 1, races: true };
+    const PENDING: PendingEstimates =
+        PendingEstimates { start: 10.0 * HOUR, finish: 20.0 * HOUR, entries: 1, races: true };
 
     /// Returns a request with its run time and waits, in hours.
     fn other(run: f64, anew: f64, in_place: impl Into<Option<f64>>) -> Instead {
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_change_gains_ten_minutes() {
-        let soon = Pending { start: 0.4 * HOUR, finish: HOUR, ..PENDING };
+        let soon = PendingEstimates { start: 0.4 * HOUR, finish: HOUR, ..PENDING };
         assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.25)]), RequestRemedy::Keep);
         assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.2)]), RequestRemedy::Amend(RequestId(0)));
     }
@@ -126,14 +128,14 @@ mod tests {
     fn other_types_are_queued_beside_the_first_while_there_are_few() {
         let others = [other(12.0, 5.0, None)];
         assert_eq!(remedy(&PENDING, &others), RequestRemedy::Beside(RequestId(0)));
-        assert_eq!(remedy(&Pending { entries: 3, ..PENDING }, &others), RequestRemedy::Keep);
+        assert_eq!(remedy(&PendingEstimates { entries: 3, ..PENDING }, &others), RequestRemedy::Keep);
         let there = [Instead { is_there: true, ..others[0] }];
         assert_eq!(remedy(&PENDING, &there), RequestRemedy::Keep);
     }
 
     #[test]
     fn what_cannot_race_is_submitted_anew_only_where_that_gains_at_the_new_priority() {
-        let alone = Pending { races: false, ..PENDING };
+        let alone = PendingEstimates { races: false, ..PENDING };
         assert_eq!(remedy(&alone, &[other(10.0, 9.0, None)]), RequestRemedy::Keep);
         assert_eq!(remedy(&alone, &[other(10.0, 7.0, None)]), RequestRemedy::Replace(RequestId(0)));
         // The place in the queue is worth more than a new submission of the same request.
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn free_gpus_that_are_done_before_the_start_are_taken_at_once() {
         // A gain of 10 h out of 2000 h is below 10 %.
-        let late = Pending { start: 2000.0 * HOUR, finish: 2010.0 * HOUR, ..PENDING };
+        let late = PendingEstimates { start: 2000.0 * HOUR, finish: 2010.0 * HOUR, ..PENDING };
         assert_eq!(remedy(&late, &[other(1999.0, 0.0, None)]), RequestRemedy::Beside(RequestId(0)));
         assert_eq!(remedy(&late, &[other(1999.0, 1.0, None)]), RequestRemedy::Keep);
         assert_eq!(remedy(&late, &[other(2001.0, 0.0, None)]), RequestRemedy::Keep);

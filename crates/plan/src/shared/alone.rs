@@ -13,7 +13,7 @@ use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, 
 /// A policy over time that remembers its decisions until they are carried out.
 pub struct SolePolicy {
     inner: Box<dyn Policy>,
-    /// Decisions that, as far as known, are not carried out yet.
+    /// Decisions that are not known to be carried out yet.
     promises: Vec<Promise>,
 }
 

@@ -27,7 +27,7 @@ use hsched_model::{Seconds, Time};
 pub struct SharedPolicy {
     inner: Box<dyn Policy>,
     rules: SharedRules,
-    /// Decisions that, as far as known, are not carried out yet.
+    /// Decisions that are not known to be carried out yet.
     promises: Vec<Promise>,
 }
 
@@ -43,7 +43,7 @@ struct SharedRules {
 struct Price {
     /// The total of the known parts.
     cost: Seconds,
-    /// Whether it includes the wait in the queue.
+    /// Whether the cost includes the wait in the queue.
     has_wait: bool,
 }
 
@@ -94,8 +94,8 @@ impl SharedPolicy {
         Plan { changes, ..plan }
     }
 
-    /// Returns when it should decide again: immediately if a move would be beneficial after the current
-    /// epoch, or when a submission has waited too long.
+    /// Returns when the policy should decide again: immediately if a move would be beneficial after the
+    /// current epoch, when a submission has waited too long, or when the plan requests it.
     fn wake(
         &self,
         shown: &ProjectedProblem<'_>,
@@ -127,13 +127,13 @@ impl Policy for SharedPolicy {
         format!("{}, {}", self.inner.parameters(), self.rules.moves.words())
     }
 
-    /// There are no rounds: it decides after every change, because a move waits in the queue for
+    /// Returns no round length: the policy decides after every change, because a move waits in the queue for
     /// longer than a round.
     fn round(&self) -> Option<Seconds> {
         None
     }
 
-    /// Starts have no restart cost: their cost is the wait in the queue, which is estimated.
+    /// Returns false: the cost of a start is the wait in the queue, which is estimated.
     fn starts_cost(&self) -> bool {
         false
     }
@@ -184,9 +184,10 @@ impl Policy for SharedPolicy {
     }
 }
 
-/// Returns the cost of a running job's move beyond what is `known`: the restart, the progress of the current
-/// epoch, which may be lost, and the wait in the queue; `None` while the queue estimate is missing. Estimates
-/// are requested only for moves that would otherwise be beneficial.
+/// Returns the cost of a running job's move: the restart, the progress in the current epoch, which may be
+/// lost, and the wait in the queue. If the progress may be lost and no cost is `known` yet, the wait is left
+/// out, so that estimates are requested only for moves that are beneficial without it. `None` while the queue
+/// estimate is missing.
 fn price(
     shown: &ProjectedProblem<'_>,
     job: usize,
@@ -201,7 +202,8 @@ fn price(
         return Some(Price { cost: Seconds(cost), has_wait: false });
     }
     let mut held = progress.holds.iter().flat_map(|hold| &hold.slots);
-    // While moving jobs hold some of these GPUs, the queue estimate would only reflect their ends.
+    // While jobs that are to be moved still hold some of these GPUs, the queue estimate would only reflect
+    // their ends.
     let is_its_own = held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node));
     let wait = if is_its_own || !shown.is_free(job, placement) {
         0.0

@@ -6,8 +6,8 @@ use crate::shared::promise::Promise;
 use crate::shared::safe::{PlacementRequest, TypeLimits};
 use crate::shared::{Price, SharedRules};
 use crate::{
-    Changed, Eligibility, HeldPlacement, HoldStage, Host, Moves, Placement, Problem, Progress, Room, Sharing,
-    Slot, UnclaimedResources,
+    Eligibility, HeldPlacement, HoldStage, Host, Moves, Placement, Problem, ProblemChanges, Progress, Room,
+    Sharing, Slot, UnclaimedResources,
 };
 use hsched_model::{Seconds, Time};
 
@@ -47,7 +47,7 @@ impl<'a> ProjectedProblem<'a> {
     }
 
     fn of(real: &'a Problem) -> Self {
-        let problem = Problem { changed: Changed::All, ..real.clone() };
+        let problem = Problem { changed: ProblemChanges::All, ..real.clone() };
         let settled = vec![false; problem.jobs.len()];
         Self { real, free: problem.unclaimed(), problem, settled, kept: Vec::new() }
     }
@@ -135,7 +135,7 @@ impl<'a> ProjectedProblem<'a> {
         }
     }
 
-    /// Removes the submissions of jobs whose only submission has not started.
+    /// Removes the submissions of jobs whose only submission has not started, and returns them.
     fn take_off(&mut self) -> Vec<(usize, HeldPlacement)> {
         let mut all = Vec::new();
         for (job, model) in self.problem.jobs.iter_mut().enumerate() {

@@ -15,7 +15,7 @@ pub(super) struct Promise {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 struct PromisedGpus {
     node: NodeName,
-    /// The label of their type.
+    /// The label of the GPUs' type.
     label: String,
     count: u32,
 }

@@ -12,9 +12,9 @@ const SAME: f64 = 0.01;
 pub(super) struct PlacementRequest {
     pub job: usize,
     pub placement: Placement,
-    /// Why it moves, for messages.
+    /// Why the job moves, for messages.
     pub why: String,
-    /// Whether the job waits until they are free.
+    /// Whether the job waits until these GPUs are free.
     pub later: bool,
 }
 
@@ -84,7 +84,7 @@ impl ProjectedProblem<'_> {
         // Pending jobs must not take GPUs needed by a moving job.
         requests.sort_by_key(|request| !self.runs(request.job));
         while let Err(stays) = self.fit(&mut requests) {
-            // Its GPUs are not released, so others may have to stay as well.
+            // The job's GPUs are not released, so other jobs may also have to stay.
             requests.remove(stays);
         }
         requests
@@ -93,7 +93,7 @@ impl ProjectedProblem<'_> {
     /// Keeps the requests for which there is room after all moving jobs have left.
     ///
     /// # Errors
-    /// Returns the first moving job that does not fit.
+    /// The position of the first moving job that does not fit.
     fn fit(&self, requests: &mut Vec<PlacementRequest>) -> Result<(), usize> {
         let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
         let mut limits = TypeLimits::of(&self.problem);
@@ -150,7 +150,8 @@ impl ProjectedProblem<'_> {
         })
     }
 
-    /// Returns whether a job may be given these GPUs: it waits, or it may be moved and has others.
+    /// Returns whether a job may be given these GPUs: the job is pending, or it may be moved and holds other
+    /// GPUs.
     fn may_have(&self, job: usize, placement: &Placement) -> bool {
         let progress = &self.problem.jobs[job].progress;
         if self.is_settled(job) {

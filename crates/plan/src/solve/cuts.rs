@@ -36,8 +36,8 @@ const GAIN: f64 = 1e-11;
 /// Minimum size of a pivot.
 const PIVOT: f64 = 1e-10;
 
-/// After this many pivots per row, columns enter in order, which prevents cycles; after ten times as many,
-/// the problem counts as numerically unstable.
+/// After this many pivots per row and plane, columns enter in order, which prevents cycles; after ten times
+/// as many, the problem counts as numerically unstable.
 const PATIENCE: usize = 20;
 
 /// Returns the point in the box at which the minimum of the cuts is greatest, and its height.
@@ -82,7 +82,8 @@ struct Tableau {
 }
 
 impl Tableau {
-    /// Returns the tableau of the basis that contains only the last plane; `slopes` has those of each plane.
+    /// Returns the tableau of the basis that contains only the last plane; `slopes` has the slopes of each
+    /// plane.
     fn new(starts: &[f64], slopes: &[f64], dimensions: usize) -> Self {
         let count = starts.len();
         let width = count + 2 * dimensions + 1;

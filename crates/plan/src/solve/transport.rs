@@ -16,12 +16,12 @@ pub struct Transport {
     load: Vec<u32>,
     /// Smallest loss of moving one unit between two columns, and the row that moves it.
     exchange: Vec<(f64, usize)>,
-    /// Smallest loss of reaching a column by at most this many moves, and the preceding column.
+    /// By maximum number of moves and by column: the smallest loss of reaching the column, and the preceding
+    /// column.
     reach: Vec<(f64, usize)>,
 }
 
-/// Losses that differ by less, relative to the values, count as equal, so that rounding errors do not cause
-/// cycles.
+/// Losses with a smaller relative difference count as equal, so that rounding errors do not cause cycles.
 const TOLERANCE: f64 = 1e-12;
 
 impl Transport {

@@ -55,7 +55,7 @@ const STATED_ERROR: f64 = 0.1;
 /// moving average forgets older ones.
 const MOST_SAMPLES: u64 = 10;
 
-/// Number of later observations that halve the weight of a point, and the minimum weight.
+/// Number of later observations that halve the weight of a point, and the minimum factor.
 const HALF_LIFE: f64 = 8.0;
 const LEAST_AGE_WEIGHT: f64 = 1e-3;
 
@@ -93,8 +93,8 @@ impl Cache {
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
     }
 
-    /// Returns the known speeds of a job by GPU type: those of its model in its precision, in replicas of its
-    /// size.
+    /// Returns the known speeds of a job by GPU type: the speeds of its model in its precision, on replicas
+    /// of its size.
     pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, MeasuredSpeed)> {
         let places = self.models.get(&job.model).into_iter().flatten();
         places
@@ -116,7 +116,7 @@ impl Cache {
         })
     }
 
-    /// Returns whether a speed is that of a replica of several GPUs.
+    /// Returns whether the cache has a speed of replicas of several GPUs.
     pub fn has_replicas(&self) -> bool {
         self.all_records().any(|(key, _)| key.gpus > 1)
     }

@@ -1,6 +1,6 @@
 //! Estimates of unmeasured speeds: a model's speed on another GPU type, and the ratio between the two types.
 //!
-//! The ratio is that of other models that ran on both types, combined with a prior from the table of GPUs
+//! The ratio comes from other models that ran on both types, combined with a prior from the table of GPUs
 //! with the weight of [`PRIOR_MODELS`] models. The parameters were chosen on held-out cells of published
 //! tables; see the test `cold_start`.
 
@@ -17,7 +17,7 @@ use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 /// An estimate of an unmeasured speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpeedEstimate {
-    /// The type from whose speed it is best estimated.
+    /// The type from whose speed the estimate is most accurate.
     pub from: GpuType,
     pub method: Method,
     /// Relative error, as one standard deviation.
@@ -27,7 +27,7 @@ pub struct SpeedEstimate {
 /// The source of the ratio between two GPU types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// This many other models that ran on both.
+    /// This many other models that ran on both types.
     Ratios { models: usize },
     /// The table of GPUs alone.
     GpuTable,
@@ -35,13 +35,16 @@ pub enum Method {
 
 /// The speeds of all models, from which ratios are learnt.
 pub(super) struct SpeedTables {
-    /// By model and precision, then by GPU model; only models that ran on several.
+    /// By model and precision, then by GPU model; only models that ran on several GPU models.
     rows: BTreeMap<(String, Option<Precision>), SpeedRow>,
 }
 
 #[derive(Default)]
 struct SpeedRow {
-    /// Natural logarithm of the rate at the row's batch size, and whether it is from the cache.
+    /// By GPU model: the natural logarithm of the rate, and whether the rate is from the cache.
+    ///
+    /// A rate from the cache is for the largest measured batch of the row, any other rate for the batch of
+    /// its job.
     rates: BTreeMap<String, (f64, bool)>,
 }
 
@@ -49,7 +52,7 @@ struct SpeedRow {
 struct KnownSpeed<'a> {
     from: &'a GpuType,
     speed: Speed,
-    /// Natural logarithm of the ratio between the unknown rate and this one.
+    /// Natural logarithm of the ratio of the unknown rate to the known one.
     ratio: f64,
     variance: f64,
     models: usize,
@@ -72,7 +75,7 @@ impl SpeedTables {
         let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
-        // Speeds of replicas with several GPUs do not give those of single GPUs.
+        // Speeds of replicas with several GPUs say nothing about the speeds of single GPUs.
         for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
             measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
         }

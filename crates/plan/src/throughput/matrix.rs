@@ -35,7 +35,7 @@ pub struct SourcedSpeed {
     pub source: SpeedOrigin,
     /// Number of samples that fit into the GPU's memory.
     pub max_batch: Option<u64>,
-    /// The number of GPUs per replica; the speed and the maximum batch are those of a replica.
+    /// The number of GPUs per replica; the speed and the maximum batch refer to a replica.
     pub gpus: u32,
     /// Whether the job's file lists the type, possibly under another name.
     pub is_listed: bool,
@@ -50,9 +50,9 @@ pub enum SpeedOrigin {
     JobFile,
     /// The job file lists the speed for the same GPU model under another name.
     OtherName(GpuType),
-    /// The cache of measured speeds contains it.
+    /// The cache of measured speeds contains the speed.
     Measured(MeasuredSpeed),
-    /// It was not measured, but estimated from other speeds.
+    /// The speed was not measured, but estimated from other speeds.
     Estimated(SpeedEstimate),
 }
 
@@ -62,15 +62,15 @@ const NOTABLE: f64 = 0.1;
 /// Why the planner cannot use a GPU type for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnusableType {
-    /// The job's `gpu_types` exclude it.
+    /// The job's `gpu_types` exclude the type.
     NotAllowed,
-    /// The job's speed on it is unknown.
+    /// The job's speed on the type is unknown.
     NoThroughput,
-    /// Its file does not list the type, and its first run there failed.
+    /// The job file does not list the type, and the job's first run there failed.
     FailedThere,
     /// The type cannot compute in the job's precision.
     Precision(Precision),
-    /// The job defines no replica size for it.
+    /// The job defines no replica size for the type.
     NoReplicaSize,
     /// A replica would consist of several slices.
     SliceOfReplica,
@@ -225,9 +225,11 @@ pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]
     sizes.of(gpu_type).or_else(other)
 }
 
-/// Returns the job file's speed scaled to a measurement of a single batch size.
+/// Returns the job file's speed, scaled to a measurement at a single batch size; `None` if several batch
+/// sizes were measured.
 ///
-/// The line through the origin and that point has no constant part of a step, which the job file contains.
+/// A line through the origin and the measured point would lack the constant part of a step, which the job
+/// file states.
 fn through_the_one_batch(said: Speed, measured: &MeasuredSpeed) -> Option<Speed> {
     let batch = batch_size(measured.batch.filter(|_| measured.batches == 1)?);
     said.scaled(said.rate_at(batch) / measured.speed.rate_at(batch))
@@ -290,7 +292,7 @@ fn other_names<'a>(
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The reliability of the source in parentheses: accuracy and origin.
+/// Shows the accuracy and the origin of the speed in parentheses.
 impl fmt::Display for SpeedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

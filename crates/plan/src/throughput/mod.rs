@@ -1,6 +1,6 @@
 //! Speeds: records of measurements are combined into a matrix of jobs and GPU types.
 //!
-//! Knows nothing about placements and never decides which GPUs a job gets.
+//! This module does not use placements and does not decide which GPUs a job gets.
 
 mod cache;
 mod estimate;

@@ -7,8 +7,8 @@ use hsched_model::number::to_f64;
 /// One contributor's record of one speed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpeedRecord {
-    /// Number of samples so far, including those set aside. Of two records of a contributor, the one with
-    /// more samples is later.
+    /// Number of samples so far, including those set aside, and of other changes. Of two records of a
+    /// contributor, the one with the larger number is later.
     pub observations: u64,
     /// A stated speed, until a sample counts.
     pub stated: Option<StatedSpeed>,
@@ -38,9 +38,9 @@ pub struct BatchPoint {
     pub count: u64,
     /// Number of steps in these samples.
     pub steps: u64,
-    /// [`SpeedRecord::observations`] at the last of them.
+    /// [`SpeedRecord::observations`] at the last of these samples.
     pub seen: u64,
-    /// Time of the last of them, in Unix seconds.
+    /// Time of the last of these samples, in Unix seconds.
     pub at: f64,
     pub source: SampleSource,
 }
@@ -51,9 +51,9 @@ pub struct Aside {
     pub batch: u64,
     pub seconds: f64,
     pub steps: u64,
-    /// [`SpeedRecord::observations`] when it was added.
+    /// [`SpeedRecord::observations`] when the sample was added.
     pub seen: u64,
-    /// Its time, in Unix seconds.
+    /// Time of the sample, in Unix seconds.
     pub at: f64,
     pub source: SampleSource,
 }
@@ -67,8 +67,8 @@ const FIRST_ERROR: f64 = 0.1;
 /// Distance from the average in standard deviations beyond which a sample is set aside.
 const FAR: f64 = 4.0;
 
-/// Bounds of that distance as natural logarithms: deviations below the first are always accepted, and those
-/// above the second never.
+/// Bounds of the distance [`FAR`] as natural logarithms: samples nearer than the first bound are always
+/// accepted, and samples farther than the second never.
 const DISTANCE: (f64, f64) = (0.2, 1.0);
 
 /// Maximum distance as a natural logarithm from the expectation of other batch sizes: a factor of 2.
@@ -87,7 +87,7 @@ const MEMORY: u64 = 32;
 const MOST_OBSERVATIONS: u64 = 1 << 53;
 
 /// The expected step time, and the maximum logarithmic deviation of a sample.
-struct Expected {
+struct StepExpectation {
     seconds: f64,
     distance: f64,
 }
@@ -134,12 +134,12 @@ impl SpeedRecord {
         self.points.retain(|point| point.source != SampleSource::Epoch || point.at < since);
         self.aside.retain(|aside| aside.source != SampleSource::Epoch || aside.at < since);
         let is_less = self.points.len() + self.aside.len() < before;
-        // The record without them must count as later when caches are merged.
+        // The record without these speeds must count as later when caches are merged.
         self.observations += u64::from(is_less);
         is_less
     }
 
-    /// Returns all its numbers as a sort key: in every merge, the greater of two records wins.
+    /// Returns all numbers of the record as a sort key: in every merge, the greater of two records wins.
     pub(super) fn order(&self) -> Vec<u64> {
         let stated =
             self.stated.iter().flat_map(|stated| [stated.speed.alpha(), stated.speed.beta(), stated.at]);
@@ -155,7 +155,7 @@ impl SpeedRecord {
         [self.observations].into_iter().chain(lengths).chain(numbers).collect()
     }
 
-    /// Returns whether its numbers can result from samples.
+    /// Returns whether the record's numbers can result from samples.
     pub(super) fn is_possible(&self) -> bool {
         let point = |p: &BatchPoint| {
             let variance = p.variance.is_finite() && p.variance >= 0.0;
@@ -174,10 +174,10 @@ impl SpeedRecord {
     }
 
     /// Returns the expected step time of a sample, from its own batch size or else from the nearest one.
-    fn expected(&self, sample: &Aside) -> Option<Expected> {
+    fn expected(&self, sample: &Aside) -> Option<StepExpectation> {
         if let Some(point) = self.points.iter().find(|point| point.batch == sample.batch) {
             let distance = (FAR * point.variance.sqrt()).clamp(DISTANCE.0, DISTANCE.1);
-            return Some(Expected { seconds: point.seconds, distance });
+            return Some(StepExpectation { seconds: point.seconds, distance });
         }
         let size = batch_size(sample.batch);
         let away = |point: &&BatchPoint| (batch_size(point.batch) / size).ln().abs();
@@ -190,7 +190,7 @@ impl SpeedRecord {
             }
             None => self.stated?.speed.step(sample.batch, None),
         };
-        Some(Expected { seconds, distance: DISTANCE_OF_OTHERS })
+        Some(StepExpectation { seconds, distance: DISTANCE_OF_OTHERS })
     }
 
     /// Uses the samples set aside that agree with the newest of them, if there are enough to indicate a

@@ -92,8 +92,8 @@ pub struct LearnRule<'a> {
 pub enum Lesson {
     /// The sample counts.
     Learnt { before: Option<MeasuredSpeed>, after: MeasuredSpeed },
-    /// The sample, in seconds, is too far from the expected value and is set aside; it counts if more samples
-    /// agree.
+    /// The sample's seconds are too far from the expected ones. The sample is set aside, and counts if more
+    /// samples agree.
     Outlier { expected: f64, seconds: f64 },
     /// The sample is rejected.
     Refused(SampleRefusal),
@@ -109,7 +109,7 @@ pub enum SampleRefusal {
 }
 
 impl Sample {
-    /// Returns whether its numbers can be a measurement.
+    /// Returns whether the sample's numbers can be a measurement.
     pub fn is_possible(&self) -> bool {
         is_duration(self.seconds) && self.batch >= 1 && self.steps >= 1 && self.at.is_finite()
     }

@@ -27,7 +27,7 @@ const SHORTEST: f64 = 0.01;
 /// Each step aims at this fraction of the distance between the best bound and a schedule's value.
 const AIM: f64 = 0.5;
 
-/// Minimum of that distance, relative to the schedule's value.
+/// Minimum of the distance that [`AIM`] refers to, relative to the schedule's value.
 const LEAST_WAY: f64 = 0.002;
 
 /// The bound at some prices from the listed bundles, and the jobs' usage.

@@ -22,7 +22,7 @@ pub(super) struct Intervals<'a> {
 pub(super) struct Least {
     /// The interval in which the job ends.
     end: usize,
-    /// Worths of a step on both sides of the best one, and the weight of the first.
+    /// The worth of a step just below and just above the best worth, and the weight of the lower one.
     low: f64,
     high: f64,
     part: f64,
@@ -33,7 +33,7 @@ struct LeastSearch<'a> {
     intervals: &'a Intervals<'a>,
     envelopes: &'a [Envelope],
     job: &'a TraceArrival,
-    /// The interval of its arrival.
+    /// The interval of the job's arrival.
     first: usize,
     /// The search for the best worth ends when the possible relative gain is below this.
     exact: f64,
@@ -84,8 +84,8 @@ impl Least {
             guess = self.high;
         }
         let known = if best.is_finite() { Some(self.end) } else { None };
-        // A single worth gives a lower bound for all end intervals at once; only those not excluded by it are
-        // examined.
+        // A single worth gives a lower bound for all end intervals at once. Only the intervals that this
+        // bound does not exclude are examined.
         let (mut spent, mut room) = (guess * job.steps, 0.0);
         for (end, envelope) in envelopes.iter().enumerate().skip(first) {
             let before = intervals.edges[end].max(job.at) - job.at;
@@ -145,7 +145,7 @@ impl LeastSearch<'_> {
         (self.first..=end).map(steps).sum::<f64>() >= self.job.steps * (1.0 - ROUNDING)
     }
 
-    /// Returns the minimum cost of a step in an interval by whose end the job is done.
+    /// Returns the lowest cost of a step in an interval, including the job's waiting time.
     fn dearest(&self, interval: usize) -> f64 {
         let cost = |vertex: &Vertex| (1.0 + vertex.rent) / vertex.speed;
         self.envelopes[interval].vertices().iter().map(cost).fold(f64::INFINITY, f64::min)
@@ -180,13 +180,13 @@ impl LeastSearch<'_> {
         WorthPoint { worth, value, slope }
     }
 
-    /// Returns the highest bound from a worth near `guess` for an end in this interval; above `enough` it may
-    /// stop early.
+    /// Returns the highest bound from a worth near `guess` for an end in this interval; the search may stop
+    /// early above `enough`.
     fn ending_in(&self, end: usize, guess: f64, enough: f64) -> (f64, Least) {
         let before = self.intervals.edges[end].max(self.job.at) - self.job.at;
         let endless = end + 1 == self.intervals.edges.len();
-        // In the unbounded interval, a worth above the cost of a step would prove nothing. In the others, all
-        // run at full speed beyond the most expensive vertex.
+        // In the unbounded last interval, a worth above the cost of a step would prove nothing. In any other
+        // interval, the job runs at full speed for all worths beyond the most expensive vertex.
         let most =
             if endless { self.dearest(end) * (1.0 - 4.0 * f64::EPSILON) } else { self.beyond_all(end) };
         let mut low = WorthPoint { worth: 0.0, value: 0.0, slope: self.job.steps };

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! even if moves are free and GPUs can be time-shared (Lagrangian relaxation of the GPU capacity). Prices are
-//! constant on intervals, and each job's minimum is exact. The prices start from those of `horizon` and are
-//! improved by subgradients. They are the certificate, from which the bound can be recomputed
+//! constant on intervals, and each job's minimum is exact. The prices of `horizon` are the start, and
+//! subgradients improve them. The final prices are the certificate, from which the bound can be recomputed
 //! ([`bound_of_prices`]).
 //!
-//! The speeds `s(n)` are those of batches balanced by speed. Equal batches are slower wherever balanced ones
-//! are legal.
+//! The speeds `s(n)` assume batches that are balanced by speed. Equal batches are slower wherever balanced
+//! ones are legal.
 
 mod climb;
 mod least;

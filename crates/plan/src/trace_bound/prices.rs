@@ -30,7 +30,7 @@ const INTERVALS: usize = 400;
 const SHORTEST: f64 = 1.0;
 
 impl TraceCertificate {
-    /// Returns whether it is valid for a cluster with this many GPU types.
+    /// Returns whether the certificate is valid for a cluster with this many GPU types.
     pub(super) fn is_valid(&self, types: usize) -> bool {
         let rising = self.edges.windows(2).all(|pair| pair[0] < pair[1]);
         let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
@@ -48,7 +48,7 @@ impl TraceCertificate {
     }
 }
 
-/// Returns the prices of `horizon` with free moves.
+/// Returns the prices of `horizon` with free moves, and the mean completion time of its schedule.
 pub(super) fn start(trace: &BoundTrace) -> Option<ClimbStart> {
     let run = rehearse(trace.classes.list(), &trace.offered, &trace.jobs, 0.0)?;
     let times = run.ends.iter().zip(&trace.jobs).map(|(end, job)| end - job.at);
@@ -115,7 +115,8 @@ pub(super) struct Envelopes {
 }
 
 impl Envelopes {
-    /// Recomputes them for these prices in the same memory, which a climb does 100,000 times.
+    /// Recomputes the envelopes for these prices and reuses their memory, because a climb computes about
+    /// 100,000 envelopes.
     pub(super) fn renew(&mut self, bundles: &[Bundles], certificate: &TraceCertificate) {
         self.by_class.resize(bundles.len(), Vec::new());
         for (bundles, envelopes) in bundles.iter().zip(&mut self.by_class) {

@@ -27,8 +27,8 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
 /// too many bundles to enumerate.
 ///
 /// A GPU of type g counts `q_g`: a job's size is the minimum q·n seconds per step, and the machine processes
-/// Σ `q_g C_g` per second, always for the job with the least remaining work. That is valid for all q ≥ 0;
-/// several likely values are tried.
+/// Σ `q_g C_g` per second, always for the job with the least remaining work. The bound is valid for all q ≥
+/// 0; several likely values are tried.
 pub(super) fn squashed(trace: &BoundTrace, start: Option<&ClimbStart>) -> Option<f64> {
     let bundles = trace.all()?;
     let types = trace.offered.len();

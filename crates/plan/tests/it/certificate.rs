@@ -5,7 +5,7 @@ use hsched_plan::Problem;
 use crate::oracle;
 use hsched_problems::bundle_cost::{bundles, fastest_link, time};
 
-/// Returns the lower bound that `prices` (by GPU type) and `weights` (by job) prove for the objective, in its
+/// Returns the lower bound that `prices` (by GPU type) and `weights` (by job) prove for the objective, in
 /// seconds: `(Σ_i min over bundles n of [w_i Λ_i(n) + Σ_g p_g n_g] − Σ_g p_g C_g) / Σ w`.
 ///
 /// Λ is larger for a late job if the objective counts deadlines. The weights are 1 for the mean, the jobs'

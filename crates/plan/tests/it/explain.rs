@@ -1,4 +1,4 @@
-//! `policy::explain` compared with figures computed by hand, and with the bound that its prices prove.
+//! `explain` compared with figures computed by hand, and with the bound that its prices prove.
 
 use hsched_plan::{
     Bound, Budget, Exclusion, Explanation, GpuCountEffect, JobModel, Obstacle, Parameters, PlacementLimit,
@@ -95,7 +95,7 @@ fn one_type_alone_is_the_best_number_of_all() {
     }
 }
 
-/// Returns the explanation of a job that has the first type to itself, as the only job on one of four nodes.
+/// Returns the explanation of a job that is alone on one node with four GPUs.
 fn alone(change: impl FnOnce(&mut JobModel)) -> (Explanation, Problem) {
     let mut job = job("job", 1, 1000, 0.0, &[100.0]);
     change(&mut job);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::{certificate, oracle, oracle_milp, oracle_pool};
 
 /// The result of `optimal` for a problem.
-struct Solved {
+struct SolveResult {
     /// Jobs placed.
     placed: usize,
     value: Option<f64>,
@@ -15,7 +15,7 @@ struct Solved {
 }
 
 /// Plans twice, because the same problem must give the same plan, and checks the plan.
-fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
+fn solve(problem: &Problem, use_all: bool) -> Result<SolveResult, TestCaseError> {
     let usual = Parameters::default();
     let parameters = if use_all { usual.with("use-all", "") } else { usual };
     let mut policy = find("optimal", &parameters).expect("a policy");
@@ -26,7 +26,7 @@ fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
     let plan = verify(problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
     let placed = plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
     let value = PlanFigures::of(problem, &plan).map(|outcome| outcome.objective_value);
-    Ok(Solved { placed, value, bound })
+    Ok(SolveResult { placed, value, bound })
 }
 
 fn agree(a: f64, b: f64) -> bool {
@@ -91,7 +91,7 @@ fn thousands_that_wait_do_not_keep_the_few_that_run_from_their_gpus() {
 
 #[test]
 fn when_not_all_can_run_the_shortest_for_its_weight_does() {
-    // The job takes ten times as long, but has twenty times the weight.
+    // The first job takes ten times as long, but has twenty times the weight.
     let mut jobs =
         vec![problems::job("long", 10, 1000, 0.0, &[10.0]), problems::job("short", 1, 1000, 0.0, &[10.0])];
     jobs[0].weight = 20.0;

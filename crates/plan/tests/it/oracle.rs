@@ -37,7 +37,7 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     }
 }
 
-/// Returns the best plan that gives every job a GPU, with any number of idle ones.
+/// Returns the objective of the best plan that gives every job a GPU, with any number of idle GPUs.
 pub fn best(problem: &Problem) -> Option<f64> {
     by_idle(problem).into_iter().flatten().min_by(f64::total_cmp)
 }

@@ -6,7 +6,7 @@ use microlp::{ComparisonOp, Error, OptimizationDirection, Variable};
 use crate::oracle;
 use hsched_problems::bundle_cost::bundles;
 
-/// GPUs of one type in one node.
+/// GPUs of one type on one node.
 struct Stock {
     node: usize,
     ty: usize,

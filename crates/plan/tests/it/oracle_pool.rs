@@ -34,7 +34,7 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
         }
         states = next;
     }
-    // The mean is divided by the sum of the weights.
+    // A mean is the sum divided by the sum of the weights; the makespan is not divided.
     let total: f64 = (0..problem.jobs.len()).map(weight).sum();
     let scale = if problem.objective == Objective::Makespan { 1.0 } else { total };
     let gpus: u32 = offered.iter().sum();
@@ -49,7 +49,7 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     best
 }
 
-/// Returns the best plan, with any number of idle GPUs.
+/// Returns the objective of the best plan, with any number of idle GPUs.
 pub fn best(problem: &Problem) -> Option<f64> {
     by_idle(problem).into_iter().flatten().min_by(f64::total_cmp)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::past_runs::rounded_up;
-use super::preemption::preempts_own;
+use super::preemption::{preempts_own, qos_drawbacks};
 use super::room::{self, FreeHost};
 use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
 use hsched_model::catalogue::recognise;
@@ -18,7 +18,7 @@ pub(super) struct ChangeContext<'a> {
     pub past: &'a PastRuns,
 }
 
-/// A change leaves at least one part in this many of a request; a larger reduction is not a small change.
+/// A change leaves at least 1/`LEAST_PART` of an amount; a larger reduction is not a small change.
 const LEAST_PART: u64 = 4;
 
 /// Limits tried if run times are unknown, as fractions of the present one.
@@ -62,7 +62,7 @@ impl ChangeContext<'_> {
         }
         let least = self.past.longest().0 + NO_CHANGE;
         let parts = SHORTER.iter().map(|part| rounded_up(Seconds(limit.min(LONGEST) * part)));
-        // The longest limit of a partition makes it available.
+        // A limit equal to the longest of a partition makes that partition available.
         let of_partitions = self.snapshot.partitions.iter().filter_map(|partition| partition.max_time_s);
         let mut tried: Vec<Seconds> =
             parts.chain(of_partitions).filter(is_shorter).filter(|length| length.0 >= least).collect();
@@ -71,7 +71,7 @@ impl ChangeContext<'_> {
         tried.into_iter().map(|limit| ends_after(limit, None)).collect()
     }
 
-    /// Returns partitions in addition to those of the request, with a shorter limit if they require one.
+    /// Returns partitions beyond those that the request names, with a shorter limit if they require one.
     fn partitions(&self, limits: &[ChangeSet]) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
         let now = room::partitions(snapshot, request);
@@ -97,14 +97,14 @@ impl ChangeContext<'_> {
                 let added = self.preempting(Change::Partition(names.join(",")), partition, &limited);
                 limit.map_or_else(|| Some(added.clone()), |limit| limit.and(&added))
             });
-            // The longest limit that it accepts is sufficient.
+            // The longest limit that the partition accepts is sufficient.
             list.extend(opened.take(1));
         }
         list
     }
 
-    /// Returns a change to other partitions, of which this one is new, with its drawbacks if jobs may be
-    /// preempted: this job, or running jobs of the user.
+    /// Returns a change of partitions that adds `partition`, with its drawbacks if jobs may be preempted:
+    /// this job, or running jobs of the user.
     fn preempting(&self, change: Change, partition: &QueuePartition, request: &Request) -> ChangeSet {
         let mut set = ChangeSet::new(change, preemption(partition));
         let changed = set.applied(request);
@@ -112,7 +112,8 @@ impl ChangeContext<'_> {
         set
     }
 
-    /// Returns whether a partition has the same nodes, order and limits as one of the request's.
+    /// Returns whether one of the request's partitions has all nodes of this partition, the same tier and the
+    /// same QOS.
     fn is_like_one_of(&self, partition: &QueuePartition, now: &[&str]) -> bool {
         let nodes = |name: &str| -> BTreeSet<usize> {
             let all = self.snapshot.nodes.iter().enumerate();
@@ -134,7 +135,7 @@ impl ChangeContext<'_> {
             snapshot.accounts.iter().filter(|account| Some(account.name.as_str()) != now && now.is_some());
         let change = |name: &String| {
             let charged = Drawback::Charged { account: name.clone() };
-            ChangeSet::new(Change::Account(name.clone()), Some(charged))
+            self.with_qos(ChangeSet::new(Change::Account(name.clone()), Some(charged)))
         };
         others.map(|account| change(&account.name)).filter(|set| self.is_taken(set)).collect()
     }
@@ -145,8 +146,15 @@ impl ChangeContext<'_> {
         let now = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
         let known = snapshot.accounts.iter().find(|candidate| Some(candidate.name.as_str()) == account);
         let allowed = known.into_iter().flat_map(|account| &account.allowed_qos).filter(|name| *name != now);
-        let change = |name: &String| ChangeSet::new(Change::Qos(name.clone()), None);
+        let change = |name: &String| self.with_qos(ChangeSet::new(Change::Qos(name.clone()), None));
         allowed.map(change).filter(|set| self.is_taken(set)).collect()
+    }
+
+    /// Adds the drawbacks of the QOS to which a change leads.
+    fn with_qos(&self, mut set: ChangeSet) -> ChangeSet {
+        let changed = set.applied(self.request);
+        set.drawbacks.extend(qos_drawbacks(self.snapshot, self.request, &changed));
+        set
     }
 
     /// Returns whether a partition accepts the request with these changes.
@@ -162,7 +170,7 @@ impl ChangeContext<'_> {
         known.peek().is_none() || known.any(|partition| takes(partition, self.snapshot, &changed))
     }
 
-    /// Returns other GPU types with at least as much memory, in another partition if those of the request
+    /// Returns other GPU types with at least as much memory, in another partition if the request's partitions
     /// have none.
     fn gpu_types(&self) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
@@ -297,7 +305,7 @@ pub(super) fn takes(partition: &QueuePartition, snapshot: &Snapshot, request: &R
 }
 
 fn preemption(partition: &QueuePartition) -> Option<Drawback> {
-    partition.preemptible.then(|| Drawback::MayBePreempted { partition: partition.name.clone() })
+    partition.preemptible.then(|| Drawback::MayBePreempted { of: partition.name.clone() })
 }
 
 /// Returns whether a GPU certainly has at least the memory of another, according to the table of GPUs.

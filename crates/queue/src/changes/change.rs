@@ -95,13 +95,13 @@ impl ChangeSet {
         })
     }
 
-    /// Returns whether, according to past runs and the site, the job does the same as before, so that no
-    /// decision is needed.
+    /// Returns whether the job runs as before according to past runs and the site, so that the user has
+    /// nothing to decide.
     pub fn is_harmless(&self) -> bool {
         self.drawbacks.iter().all(Drawback::is_harmless)
     }
 
-    /// Returns the new GPU type, if it changes.
+    /// Returns the new GPU type, if the type changes.
     pub fn gpu_type(&self) -> Option<&GpuType> {
         self.changes.iter().find_map(|change| match change {
             Change::GpuType(gpu_type) => Some(gpu_type),

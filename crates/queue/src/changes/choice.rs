@@ -55,7 +55,7 @@ fn is_alike(one: &ChangeSet, other: &ChangeSet) -> bool {
     one.changes.len() == other.changes.len() && one.changes.iter().zip(&other.changes).all(is_same)
 }
 
-/// Returns whether changes of the same kinds leave the job more resources than others.
+/// Returns whether `milder` has changes of the same kinds as `other` and leaves the job more resources.
 fn is_milder(milder: &ChangeEstimate, other: &ChangeEstimate) -> bool {
     let kinds = |estimate: &ChangeEstimate| {
         estimate.set.changes.iter().map(std::mem::discriminant).collect::<Vec<_>>()

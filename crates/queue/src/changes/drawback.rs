@@ -21,9 +21,9 @@ pub enum Drawback {
     RunsLonger(f64),
     /// The job must be able to train on this number of nodes.
     Nodes(u32),
-    /// Jobs of this partition may be preempted.
-    MayBePreempted { partition: String },
-    /// Slurm may preempt these running jobs of the user for it.
+    /// Jobs of this partition or QOS may be preempted.
+    MayBePreempted { of: String },
+    /// Slurm may preempt these running jobs of the user for the job.
     PreemptsOwn { jobs: Vec<String> },
     /// Another account is charged.
     Charged { account: String },
@@ -79,7 +79,7 @@ impl fmt::Display for Drawback {
             Self::RunsLonger(factor) => write!(f, "the run takes about {factor:.1} times as long"),
             Self::Nodes(1) => f.write_str("all its GPUs are on one node"),
             Self::Nodes(nodes) => write!(f, "the script must train on {nodes} nodes"),
-            Self::MayBePreempted { partition } => write!(f, "jobs of {partition} may be preempted"),
+            Self::MayBePreempted { of } => write!(f, "jobs of {of} may be preempted"),
             Self::PreemptsOwn { jobs } => {
                 let jobs = jobs_in_words(jobs);
                 write!(f, "Slurm may stop (preempt) your running {jobs} for it")

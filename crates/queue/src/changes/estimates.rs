@@ -24,8 +24,8 @@ pub struct ChangeQuestion<'a> {
     pub run_of: &'a dyn Fn(&Request) -> Option<Seconds>,
     /// Returns whether the user can make these changes.
     pub is_possible: &'a dyn Fn(&[Change]) -> bool,
-    /// Returns the job's position in the queue after these changes; `None` for that of a new job. Without
-    /// changes: its present position.
+    /// Returns the job's position in the queue after these changes; `None` means the position of a new job.
+    /// Without changes, this is the job's present position.
     pub position: &'a dyn Fn(&[Change]) -> Option<QueuePosition>,
     pub seed: u64,
     /// Number of futures, unless time runs out first.
@@ -182,7 +182,7 @@ impl ChangeQuestion<'_> {
     }
 
     /// Returns pairs of changes: of the best ones, of the best harmless ones, and of the best harmless ones
-    /// with changes that cost and gain nothing alone.
+    /// with harmless changes that gain nothing alone.
     fn pairs(&self, singles: &[ChangeEstimate], harmless: &[ChangeSet]) -> Vec<ChangeSet> {
         let mut best: Vec<&ChangeEstimate> = singles.iter().collect();
         best.sort_by(|a, b| a.worth.total_cmp(&b.worth));

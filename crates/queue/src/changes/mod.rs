@@ -1,7 +1,7 @@
 //! Small changes of a request that make it start sooner: the possible ones, their drawbacks and their gains.
 //!
-//! This module knows neither scripts nor commands: the caller determines which changes can be made, and with
-//! which position in the queue.
+//! This module does not depend on scripts or commands: the caller determines which changes are possible, and
+//! the job's position in the queue after each.
 
 mod candidates;
 mod change;
@@ -19,4 +19,4 @@ pub use self::estimates::{ChangeEstimate, ChangeEstimates, ChangeQuestion, estim
 pub use self::obstacle::obstacle;
 pub use self::past_runs::{Need, PastRun, PastRuns, RunEnd};
 pub use self::preemption::own_preempted;
-pub(crate) use self::preemption::preempts_own;
+pub(crate) use self::preemption::{preempts_own, qos_drawbacks};

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::candidates::takes;
 use super::drawback::in_words;
 use super::room;
-use crate::{QueuePartition, Request, Snapshot};
+use crate::{QueueNode, QueuePartition, Request, Snapshot, meets};
+use hsched_model::GpuAsk;
 
 /// Returns why a request never starts regardless of other jobs, according to partitions and nodes; `None` if
 /// it may start.
@@ -18,20 +19,29 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
         return Some(whys.join("; "));
     }
     let of = if names.is_empty() { String::new() } else { format!(" of partition {}", names.join(",")) };
+    let in_any = |node: &&QueueNode| {
+        names.is_empty()
+            || node.partitions.is_empty()
+            || names.iter().any(|name| node.partitions.contains(*name))
+    };
+    if let Some(features) = request.asks.features.as_deref()
+        && !snapshot.nodes.iter().filter(in_any).any(|node| meets(features, &node.features))
+    {
+        let there = snapshot.nodes.iter().filter(in_any).flat_map(|node| &node.features);
+        let there: Vec<&str> = there.map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect();
+        let there = if there.is_empty() { "no features".to_owned() } else { there.join(", ") };
+        return Some(format!("no node{of} meets the constraint {features}: the nodes have {there}"));
+    }
     let gpus = room::gpus_per_node(request);
-    let wanted =
-        room::gpu_type(request).map_or_else(String::new, |gpu_type| format!("{} ", gpu_type.as_str()));
     if gpus > 0 && room::nodes(snapshot, request).is_empty() {
-        let in_any = |node: &&crate::QueueNode| {
-            names.is_empty() || names.iter().any(|name| node.partitions.contains(*name))
-        };
+        let wanted = wanted(&request.asks.gpus);
         let stocks = snapshot.nodes.iter().filter(in_any).flat_map(room::stock);
         let there: BTreeSet<String> =
             stocks.map(|(gpu_type, count)| format!("{count} {}", gpu_type.as_str())).collect();
         let there = there.into_iter().collect::<Vec<_>>().join(", ");
         let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
         let noun = if gpus == 1 { "GPU" } else { "GPUs" };
-        return Some(format!("no node{of} has {gpus} {wanted}{noun} for it: the nodes have {there}"));
+        return Some(format!("no node{of} has {wanted} {noun} for it: the nodes have {there}"));
     }
     (!room::fits(snapshot, request)).then(|| {
         let who = match request.asks.nodes {
@@ -42,7 +52,16 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     })
 }
 
-/// Returns the largest CPUs and memory of a node with the GPUs, if known.
+/// Returns the requested GPUs of a node: `2 v100 and 2 t4`.
+fn wanted(asks: &[GpuAsk]) -> String {
+    let words = asks.iter().map(|ask| match &ask.gpu_type {
+        Some(gpu_type) => format!("{} {}", ask.count, gpu_type.as_str()),
+        None => ask.count.to_string(),
+    });
+    words.collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns a clause with the most CPUs and memory of any node with the GPUs; empty if unknown.
 fn largest(snapshot: &Snapshot, request: &Request) -> String {
     let nodes = room::nodes(snapshot, request);
     let cpus = nodes.iter().filter_map(|node| node.cpus).max().map(|count| format!("{count} CPUs"));

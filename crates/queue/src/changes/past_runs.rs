@@ -7,7 +7,7 @@ use hsched_model::{GpuType, Seconds};
 /// A past run with the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastRun {
-    /// Its total GPUs; the type is `None` if not given.
+    /// The GPU type, `None` if not given, and the total number of GPUs.
     pub gpu_type: Option<GpuType>,
     pub gpus: u32,
     pub ran: Seconds,
@@ -19,11 +19,11 @@ pub struct PastRun {
 /// The end of a past run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It completed.
+    /// The run completed.
     Completed,
-    /// Slurm ended it at its limit.
+    /// Slurm ended the run at its limit.
     Cut,
-    /// It failed or was cancelled, so it would have run longer.
+    /// The run failed or was cancelled, so it would have taken longer.
     Stopped,
 }
 
@@ -52,8 +52,8 @@ const OPEN: f64 = 0.5;
 const OPEN_MEMORY: f64 = 0.25;
 
 impl PastRuns {
-    /// Returns the needs of past runs on such GPUs; `None` if none completed, or a longer one was cut at its
-    /// limit.
+    /// Returns the needs of past runs on the GPUs of a request; `None` if none completed, or a longer one was
+    /// cut at its limit.
     pub fn need(&self, request: &Request) -> Option<Need> {
         let like: Vec<(f64, RunEnd)> =
             self.0.iter().filter_map(|run| Some((run.seconds_with(request)?, run.end))).collect();
@@ -70,8 +70,8 @@ impl PastRuns {
         Some(Need { runs, longest: Seconds(longest), least_limit: rounded_up(Seconds(least)) })
     }
 
-    /// Returns the usual run time on such GPUs: the median of completed runs, assuming that twice the GPUs
-    /// take half as long.
+    /// Returns the usual run time on the GPUs of a request: the median of completed runs, assuming that twice
+    /// the GPUs take half as long.
     pub fn usual_run(&self, request: &Request) -> Option<Seconds> {
         let done = self.0.iter().filter(|run| run.end == RunEnd::Completed);
         let mut list: Vec<f64> = done.filter_map(|run| Some(run.ran.0 * run.share_of(request)?)).collect();
@@ -95,8 +95,8 @@ impl PastRuns {
 }
 
 impl PastRun {
-    /// Returns the ratio of its GPUs to those of a request; `None` if its time does not apply to that
-    /// request.
+    /// Returns the ratio of the run's GPUs to the GPUs of a request; `None` if the run's time does not apply
+    /// to the request.
     fn share_of(&self, request: &Request) -> Option<f64> {
         let gpus = &request.asks.gpus;
         let wanted: u32 = gpus.iter().map(|ask| ask.count).sum::<u32>().saturating_mul(request.asks.nodes);
@@ -107,7 +107,7 @@ impl PastRun {
         Some(if wanted == 0 { 1.0 } else { f64::from(self.gpus) / f64::from(wanted) })
     }
 
-    /// Returns an upper limit of its run time with the GPUs of a request: more GPUs may not help.
+    /// Returns an upper limit of the run's time with the GPUs of a request: more GPUs may not help.
     fn seconds_with(&self, request: &Request) -> Option<f64> {
         Some(self.ran.0 * self.share_of(request)?.max(1.0))
     }

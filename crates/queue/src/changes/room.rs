@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{NodeUse, QueueNode, Request, Snapshot, meets};
 use hsched_model::{GpuType, NodeName};
 
-/// CPUs, and memory in MiB, of a node; `None` if unknown.
+/// Available CPUs, and memory in MiB, of a node; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FreeHost {
     pub cpus: Option<u64>,

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::{FEW_OF, THREADS};
 use crate::future::Future;
-use crate::line::{Joins, LineKey, Waiting};
+use crate::line::{Joins, LineKey, PendingEntry};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{HORIZON, Ours, RequestEntry, play};
@@ -20,7 +20,7 @@ use crate::{QueuePosition, Request, RequestId, Snapshot};
 #[derive(Clone, Debug)]
 pub(crate) struct QueueTable {
     pub model: QueueModel,
-    /// The queue entry of each request.
+    /// The part of the queue and the entry of each request; `None` if the request can never start.
     pub entries: Vec<Option<(usize, RequestEntry)>>,
 }
 
@@ -73,8 +73,8 @@ impl QueueTable {
         Self { model, entries }
     }
 
-    /// Returns when some requests of a part start after the snapshot, each alone in a future; the horizon if
-    /// they do not start earlier. `None` if stopped.
+    /// Returns how many seconds after the snapshot some requests of a part start, each alone in a future; the
+    /// horizon if they do not start earlier. `None` if stopped.
     fn starts_alone(
         &self,
         part: usize,
@@ -113,7 +113,7 @@ impl QueueTable {
 
 impl QueueTable {
     /// Returns the pending jobs that compete with an entry for nodes, in order.
-    pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &PendingEntry> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
         let mut several = BTreeSet::new();
@@ -124,7 +124,7 @@ impl QueueTable {
     }
 
     /// Returns the pending jobs that compete with an entry and are scheduled before it, in order.
-    pub(crate) fn before(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn before(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &PendingEntry> {
         let key = entry.key;
         self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
     }
@@ -151,8 +151,8 @@ impl QueueTable {
         group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 
-    /// Simulates each selected request in the futures of some seeds, several in parallel; returns the first
-    /// of these that fit the time, each with the requests and their starts.
+    /// Simulates each selected request in the futures of some seeds, several in parallel; returns the leading
+    /// futures that were finished in time, each with the requests and their starts.
     pub(crate) fn samples(
         &self,
         seeds: &[u64],

@@ -1,5 +1,5 @@
 //! Waits of a site learnt from looks at its queue: the data kept from look to look, and whether estimates
-//! learnt from them by `hsched_waits` are better than those of the simulation.
+//! learnt from them by `hsched_waits` are better than the simulation's estimates.
 
 mod player;
 mod queue_figures;

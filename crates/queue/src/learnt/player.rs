@@ -12,7 +12,7 @@ const JOBS: usize = 6;
 
 impl SiteLog {
     /// Stores the simulation's estimates for some pending jobs of the last look that have none, for as many
-    /// as time allows; returns whether there are any.
+    /// as time allows; returns whether any were stored.
     pub fn estimate_pending(
         &mut self,
         snapshot: &Snapshot,

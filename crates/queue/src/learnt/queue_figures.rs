@@ -7,7 +7,7 @@ use crate::learnt::seen_job::{NumberOf, RequestSize, SeenJob};
 use crate::learnt::site_log::shown;
 use hsched_waits::{FIGURES, QueueFigures};
 
-/// Number of features for pending and for running jobs.
+/// Number of features that sum up pending jobs, and of the same features for running jobs.
 const EACH: usize = 11;
 
 /// Index of the simulation's estimate.
@@ -51,7 +51,7 @@ impl LookJobs {
         Self(shown(snapshot, number))
     }
 
-    /// Returns the features of a request among them.
+    /// Returns the features of a request among these jobs.
     pub(super) fn figures(&self, request: &RequestSize) -> QueueFigures {
         figures(self.0.values(), request)
     }

@@ -19,15 +19,15 @@ pub struct SeenJob {
     #[serde(flatten)]
     pub size: RequestSize,
     pub submitted: Time,
-    /// The look before its submission, whose queue gives the features, and the start of its wait. `None` if
-    /// its whole wait was not observed, as for jobs running at the first look.
+    /// The look before the job's submission, whose queue gives the features, and the start of the wait.
+    /// `None` if the whole wait was not observed, as for jobs running at the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<WaitStart>,
-    /// Whether it was eligible to start when first seen.
+    /// Whether any look has shown the job eligible to start.
     pub eligible: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub player: Option<PlayerEstimate>,
-    /// The last look that showed it pending.
+    /// The last look that showed the job pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,8 @@ impl PlayerEstimate {
 }
 
 impl RequestSize {
-    /// Returns the size of a job: `partition` as named, and `limit_s` as its maximum run time.
+    /// Returns the size of a job with these requested resources, owner, partition, time limit in seconds and
+    /// priority.
     pub(super) fn new(
         asks: &Asks,
         (user, account): (Option<&str>, Option<&str>),
@@ -113,7 +114,7 @@ impl RequestSize {
         Self::new(&request.asks, whose, partition, (request.limit.0, priority), number)
     }
 
-    /// Returns the request with this size made at a given time.
+    /// Returns the record of a request of this size that is made at a given time.
     pub(super) fn record(&self, id: u64, at: Time, queue: QueueFigures) -> WaitRecord {
         WaitRecord {
             id,

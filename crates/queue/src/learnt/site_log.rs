@@ -12,14 +12,14 @@ use hsched_model::Time;
 use hsched_model::number::to_f64;
 use hsched_waits::QueueFigures;
 
-/// Between looks further apart, jobs may come and go unseen, so submissions in between give no information on
-/// short waits.
+/// Maximum time between two looks, in seconds. In a longer gap, jobs may come and go unseen, so submissions
+/// in between give no information on short waits.
 const GAP_S: f64 = 3.0 * 3600.0;
 
-/// Looks closer together give no new information.
+/// Minimum time between two looks, in seconds. Looks closer together give no new information.
 const CLOSE_S: f64 = 300.0;
 
-/// How long after a job has left the queue the records may still contain it.
+/// Time after a job has left the queue in which it may still appear in the records, in seconds.
 const LATE_S: f64 = 2.0 * 86_400.0;
 
 /// The jobs of the last look, and the data to compare the next one with it.
@@ -103,7 +103,8 @@ impl SiteLog {
         })
     }
 
-    /// Completes jobs that have left the queue from the records, and returns those that no look has shown.
+    /// Completes the data of jobs that have left the queue from the records, and returns the recorded jobs
+    /// that no look has shown.
     fn recorded(&mut self, snapshot: &Snapshot, number: NumberOf) -> Vec<SeenJob> {
         let until = self.recorded_until;
         let ended = snapshot.history.iter().flatten();
@@ -158,8 +159,8 @@ impl SiteLog {
         over.filter(|job| job.asked.is_some()).collect()
     }
 
-    /// Returns the pending jobs whose waits began at or after the second-to-last look and that have no
-    /// estimate.
+    /// Returns the eligible pending jobs of the last look for which the start of the wait is known and that
+    /// have no estimate.
     pub fn without_estimate(&self) -> impl Iterator<Item = u64> {
         let is_new = |job: &SeenJob| job.started.is_none() && job.eligible && job.player.is_none();
         self.queue().filter(move |job| is_new(job) && job.asked.is_some()).map(|job| job.job)

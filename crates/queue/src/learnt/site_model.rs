@@ -33,7 +33,7 @@ const COMPARED_DAYS: f64 = 14.0;
 /// a new model each day would take twice as long.
 const DAYS_OF_MODEL: f64 = 2.0;
 
-/// Growth of the known jobs after which the next model is trained.
+/// Factor by which the number of known jobs must grow before the next model is trained.
 const GROWTH: f64 = 1.3;
 
 /// Waits up to this count as immediate starts, in seconds.
@@ -96,7 +96,7 @@ struct SiteExample {
 
 impl SiteModel {
     /// Trains on the data of looks; `None` if too few starts were observed. `settled` are jobs that have left
-    /// the queue; `score` is that of an earlier model, which saves most of the work if it is recent.
+    /// the queue; `score` is the score of an earlier model, which saves most of the work if it is recent.
     pub fn learn(log: &SiteLog, settled: &[SeenJob], score: Option<PastScore>, seed: u64) -> Option<Self> {
         let now = log.looked_at?;
         let examples = examples(log, settled);
@@ -120,8 +120,9 @@ impl SiteModel {
         Some(Self { history, model, basis: LearntBasis { days, starts }, score })
     }
 
-    /// Returns whether to use its estimates: if both methods have estimates, whether the learnt ones were
-    /// better; otherwise, whether other users' jobs are hidden, which leaves the simulation with little data.
+    /// Returns whether to use the learnt estimates: if both methods have estimates, whether the learnt ones
+    /// were better; otherwise, whether other users' jobs are hidden, which leaves the simulation with little
+    /// data.
     pub fn is_used(&self, others_hidden: bool) -> bool {
         self.score.comparison.map_or(others_hidden, |comparison| comparison.learnt < comparison.player)
     }
@@ -165,7 +166,7 @@ impl SiteModel {
     }
 }
 
-/// Returns an estimate in seconds, conditional on a wait of at least `begin`.
+/// Returns the estimate of a wait that begins `begin` seconds from now, in seconds.
 fn estimate(density: &WaitDensity, begin: f64) -> Estimate {
     let [low, median, high] = [0.1, 0.5, 0.9].map(|part| Seconds(begin + density.quantile(part)));
     Estimate { low, median, high, mean: Seconds(begin + density.mean_s()) }
@@ -200,7 +201,7 @@ fn in_order(a: &SiteExample, b: &SiteExample) -> Ordering {
 /// then at random. This keeps days of looks at a busy site, whereas the most recent jobs alone would cover
 /// only hours.
 fn thin(examples: &mut Vec<SiteExample>) {
-    // Their numbers are hashes, so this order is random but the same at the next look.
+    // The ids are hashes, so this order is random but the same at the next look.
     examples.sort_by_key(|example| example.wait.id);
     let mut counts: BTreeMap<[u64; 7], usize> = BTreeMap::new();
     let count_alike = |example: &SiteExample| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Asks, Running};
+use crate::{Asks, HeldNodes};
 use hsched_model::number::to_f64;
 
 /// Amounts by TRES; memory in MiB.
@@ -25,7 +25,7 @@ pub(crate) fn asked_tres(asks: &Asks) -> TresAmounts {
     amounts
 }
 
-impl Running {
+impl HeldNodes {
     /// Returns the TRES that a running job holds.
     pub(crate) fn tres(&self) -> TresAmounts {
         let mut amounts = TresAmounts::from([("node".to_owned(), to_f64(self.holds.len()))]);

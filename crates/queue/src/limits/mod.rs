@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 /// One limit, as in the accounting database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Its holder: `q:QOS`, `a:ACCOUNT` or `u:ACCOUNT:USER`.
+    /// The holder of the limit: `q:QOS`, `a:ACCOUNT` or `u:ACCOUNT:USER`.
     pub holder: String,
     /// Slurm's name: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
     /// `MaxTRESMins`, `MaxWall`, `MinTRES`; for a QOS also `MaxTRESPerUser`, `MaxTRESPerAccount`,
@@ -48,7 +48,7 @@ const LIMIT_REASONS: [&str; 4] = ["QOS", "Assoc", "Max", "Grp"];
 /// Reasons with the same beginnings that are about something else.
 const NO_LIMIT_REASONS: [&str; 3] = ["QOSNotAllowed", "MaxPoweredUpNodes", "MaxMemPerLimit"];
 
-/// Returns whether this pending reason is a limit of a QOS, an account or a user.
+/// Returns whether this pending reason refers to a limit of a QOS, an account or a user.
 pub(super) fn is_limit_reason(reason: &str) -> bool {
     let word = reason.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     LIMIT_REASONS.iter().any(|start| word.starts_with(start)) && !NO_LIMIT_REASONS.contains(&word)

@@ -9,16 +9,17 @@ use hsched_model::Seconds;
 /// A limit that applies to a pending job, with its use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitUse {
-    /// Slurm's name: `GrpTRES`; `MaxTime` and `MaxNodes` are those of a partition.
+    /// Slurm's name: `GrpTRES`; `MaxTime` and `MaxNodes` are limits of a partition.
     pub name: String,
-    /// Its holder, or the group over which it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`,
-    /// `qa:QOS:ACCOUNT`, `qu:QOS:USER`, `p:PARTITION`, `array:ID`.
+    /// The holder of the limit, or the group over which the limit counts: `a:ACCOUNT`, `u:ACCOUNT:USER`,
+    /// `q:QOS`, `qa:QOS:ACCOUNT`, `qu:QOS:USER`, `p:PARTITION`, `array:ID`.
     pub holder: String,
     /// The counted resource; `None` for jobs and times.
     pub tres: Option<String>,
     /// The maximum; times in minutes.
     pub max: f64,
-    /// Use by running jobs; `None` for a limit on a single job.
+    /// Use by running jobs, or by all submitted jobs if the limit counts these; `None` for a limit on a
+    /// single job or on past use.
     pub used: Option<f64>,
     /// The part used by the job's user.
     pub by_you: f64,
@@ -30,7 +31,7 @@ pub struct LimitUse {
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobLimits {
     pub partition: Option<String>,
-    /// Limits that never allow it to start, in the order in which Slurm checks them.
+    /// Limits that never allow the job to start, in the order in which Slurm checks them.
     pub never: Vec<LimitUse>,
     /// Limits with their use, in the order in which Slurm checks them.
     pub counted: Vec<LimitUse>,
@@ -55,7 +56,7 @@ impl LimitUse {
         }
     }
 
-    /// Returns its holder in words, as in `account bio`.
+    /// Returns the limit's holder in words, as in `account bio`.
     fn whose(&self) -> String {
         let parts: Vec<&str> = self.holder.split(':').collect();
         match parts[..] {
@@ -86,7 +87,7 @@ impl LimitUse {
         }
     }
 
-    /// Returns its use and the job's need, as a sentence.
+    /// Returns the limit's use and the job's need, as a sentence.
     pub fn numbers(&self) -> String {
         let (name, whose, max) = (&self.name, self.whose(), self.amount(self.max));
         let needed = self.amount(self.needed);

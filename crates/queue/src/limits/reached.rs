@@ -10,18 +10,18 @@ use crate::Snapshot;
 /// A limit without room for a pending job of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReachedLimit {
-    /// The group over which it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`, `qa:QOS:ACCOUNT` or
+    /// The group over which the limit counts: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`, `qa:QOS:ACCOUNT` or
     /// `qu:QOS:USER`.
     pub holder: String,
     /// The counted resource; `None` for jobs.
     pub tres: Option<String>,
     pub max: f64,
-    /// Whether it counts the remaining minutes of running jobs' time limits.
+    /// Whether the limit counts the remaining minutes of running jobs' time limits.
     pub is_minutes: bool,
-    /// Use by running jobs: the user's, and those of others.
+    /// Use by running jobs of the user, and by running jobs of others.
     pub by_you: f64,
     pub by_others: f64,
-    /// The user's pending jobs that it delays.
+    /// The user's pending jobs that the limit delays.
     pub jobs: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use super::amounts::in_words;
 pub struct Refusal {
     /// Slurm's name of the limit: `GrpTRES`.
     pub limit: String,
-    /// Its holder, as in [`Limit`](crate::Limit).
+    /// The holder of the limit, as in [`Limit`](crate::Limit).
     pub holder: String,
     /// The request's account, if it names one.
     pub account: Option<String>,

@@ -12,28 +12,28 @@ pub(crate) struct Subject<'a> {
     pub account: Option<&'a str>,
     pub qos: Option<&'a str>,
     pub partition: Option<&'a str>,
-    /// Its time limit in seconds.
+    /// The job's time limit in seconds.
     pub limit: f64,
 }
 
 /// The effect of limits on a job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule {
-    /// Limits that never allow it to start, in the order in which Slurm checks them.
+    /// Limits that never allow the job to start, in the order in which Slurm checks them.
     pub refusals: Vec<Refusal>,
     pub(super) checks: Vec<LimitCheck>,
     pub(super) counts: Vec<LimitCount>,
-    /// Whether its QOS reserves no nodes for it.
+    /// Whether the job's QOS reserves no nodes for the job.
     pub keeps_nothing: bool,
 }
 
 impl Rule {
-    /// Returns the first limit that never allows it to start.
+    /// Returns the first limit that never allows the job to start.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         self.refusals.first()
     }
 
-    /// Returns the counters that it checks or contributes to.
+    /// Returns the counters that the job checks or contributes to.
     pub(crate) fn counters(&self) -> impl Iterator<Item = usize> {
         self.checks.iter().map(|check| check.counter).chain(self.counts.iter().map(|count| count.counter))
     }
@@ -136,7 +136,7 @@ impl<'a> LimitRules<'a> {
         }
     }
 
-    /// Returns the index of the rule for a job with these needs; 0 is that of a job without limits.
+    /// Returns the index of the rule for a job with these needs; 0 is the rule of a job without limits.
     pub(crate) fn of(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> usize {
         if self.limits.is_empty() {
             return 0;
@@ -258,7 +258,7 @@ impl<'a> LimitRules<'a> {
                 }
             }
         }
-        // These are inherited: the nearest one counts, and applies to each user separately.
+        // The following limits are inherited: the nearest one counts, and applies to each user separately.
         let nearest = |name: &str| -> Vec<&'a Limit> {
             let of = |holder: &String| -> Vec<&'a Limit> {
                 let list = self.limits.get(holder.as_str()).into_iter().flatten();

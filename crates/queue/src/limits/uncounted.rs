@@ -4,8 +4,8 @@ use super::{Limit, LimitUse, asked_tres};
 use crate::{LimitReason, QueueJob, Snapshot};
 
 impl Snapshot {
-    /// Returns the limit on past use or on submitted jobs named by a job's reason, if known: that of the
-    /// first holder with such a limit. The past use itself is unknown.
+    /// Returns the limit on past use or on submitted jobs that a job's reason names, if known: the limit of
+    /// the first holder that has one. The past use itself is unknown.
     pub(crate) fn uncounted_limit(&self, job: &QueueJob, named: &LimitReason) -> Option<LimitUse> {
         let is_on_submission = named.limit.contains("SubmitJobs");
         if !is_on_submission && !named.is_on_past_use() {

@@ -79,9 +79,9 @@ const OF_RESOURCES: [(&str, &str, &str, bool); 17] = [
 pub struct LimitReason {
     /// Slurm's name of the limit, as in [`Limit`](crate::Limit).
     pub limit: &'static str,
-    /// `None`: it counts jobs or time.
+    /// `None` if the limit counts jobs or time.
     pub resource: Option<Resource>,
-    /// Whether it belongs to a QOS, rather than to an account or user.
+    /// Whether the limit belongs to a QOS, rather than to an account or user.
     pub is_of_qos: bool,
 }
 
@@ -106,7 +106,7 @@ impl LimitReason {
         matches!(self.limit, "MaxTRES" | "MaxTRESPerNode" | "MaxTRESMins" | "MaxWall" | "MinTRES")
     }
 
-    /// Returns whether it counts past use.
+    /// Returns whether the limit counts past use.
     pub fn is_on_past_use(&self) -> bool {
         matches!(self.limit, "GrpTRESMins" | "GrpWall")
     }

@@ -1,7 +1,7 @@
 //! Slurm's reasons for pending jobs: the meaning of each, whether time lifts it, and what its user can do.
 //!
-//! Names are those of Slurm 20.11 to 26.05. Those of limits are composed by rule (`limit`); all others are
-//! listed (`named`).
+//! The names are from Slurm 20.11 to 26.05. Names of limits are composed by rule (`limit`); all other names
+//! are listed (`named`).
 
 mod limit;
 mod named;
@@ -33,16 +33,16 @@ pub enum LiftedBy {
 /// A parsed reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// Its name, without the text that Slurm appends; empty if Slurm gives none.
+    /// The name of the reason, without the text that Slurm appends; empty if Slurm gives none.
     pub name: String,
     /// The text that Slurm appends to the name.
     pub rest: String,
     pub lifted_by: LiftedBy,
-    /// Its meaning, as a sentence.
+    /// The meaning of the reason, as a sentence.
     pub meaning: Cow<'static, str>,
-    /// What its user can do, as a sentence; empty if there is nothing.
+    /// What the job's user can do, as a sentence; empty if there is nothing.
     pub way_out: Cow<'static, str>,
-    /// The limit, if the reason is one of an account, a user or a QOS.
+    /// The limit, if the reason is a limit of an account, a user or a QOS.
     pub limit: Option<LimitReason>,
 }
 

@@ -205,7 +205,8 @@ const ROWS: [ReasonRow; 62] = [
     ("", Time, "Slurm gives no reason.", ""),
 ];
 
-/// Returns a reason as printed by `squeue`, with blanks in sentences where `scontrol` prints underscores.
+/// Returns a reason as printed by `squeue`: with blanks instead of the underscores that `scontrol` prints in
+/// sentences.
 pub fn with_blanks(text: &str) -> Cow<'_, str> {
     let has_blanks = text.contains(' ') || !text.contains('_');
     if has_blanks { Cow::Borrowed(text) } else { Cow::Owned(text.replace('_', " ")) }

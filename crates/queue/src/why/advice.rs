@@ -29,7 +29,7 @@ pub struct StartAdvice {
     /// `None` if there is no estimate, as for a held job.
     pub as_is: Option<Start>,
     pub advice: Vec<Advice>,
-    /// Whether remedies were searched.
+    /// Whether remedies were searched for.
     pub is_looked_for: bool,
 }
 
@@ -107,7 +107,7 @@ fn compare(one: &Advice, other: &Advice) -> Ordering {
     by_start.then(other.request.limit.0.total_cmp(&one.request.limit.0))
 }
 
-/// A pending job for which remedies are searched.
+/// A pending job for which remedies are sought.
 pub(super) struct Adviser<'a> {
     pub(super) pending: &'a PendingJob,
     pub(super) explanation: &'a WaitExplanation,
@@ -145,8 +145,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns whether a partition accepts the job with a remedy, and the remedy affects the subject of its
-    /// reason.
+    /// Returns whether a partition accepts the job with a remedy, and the remedy changes what the job's
+    /// reason refers to.
     fn is_let_in(&self, advice: &Advice) -> bool {
         let (Remedy::InPlace(set) | Remedy::NewJob(set)) = &advice.remedy else { return true };
         let request = &advice.request;
@@ -218,7 +218,7 @@ impl Adviser<'_> {
         QueuePosition { priority: estimate.priority, ..position }
     }
 
-    /// Returns the remedies for its reason, and those that end other jobs.
+    /// Returns the remedies for the job's reason, and those that end other jobs.
     fn remedies(&self, as_is: Option<&Start>) -> Vec<Advice> {
         let request = self.pending.request(RequestId(0));
         let mut tried: Vec<(Remedy, Request)> = Vec::new();

@@ -113,7 +113,7 @@ impl Ahead {
         self.jobs.iter().rev().max_by_key(size)
     }
 
-    /// Describes the jobs before it, in sentences.
+    /// Describes these jobs, in sentences.
     pub(super) fn sentences(&self) -> Vec<String> {
         let Some(largest) = self.largest() else {
             return vec!["No pending job is before it for the same nodes.".to_owned()];
@@ -140,7 +140,7 @@ impl Ahead {
 }
 
 impl QueueJob {
-    /// Returns its requested GPUs, for all its pending tasks.
+    /// Returns the GPUs that the job requests for all its pending tasks.
     pub fn gpus(&self) -> u64 {
         all_gpus(&self.asks).saturating_mul(u64::from(self.tasks.max(1)))
     }

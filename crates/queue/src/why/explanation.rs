@@ -7,11 +7,11 @@ use hsched_model::Time;
 /// The kind of a job's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
-    /// It is pending, and time or the ends of other jobs will start it.
+    /// The job is pending, and time or the ends of other jobs will start it.
     Waits,
-    /// It is pending and never starts without a change.
+    /// The job is pending and never starts without a change.
     Never,
-    /// It is pending and held until a person releases it.
+    /// The job is pending and held until a person releases it.
     Held,
     Running,
     Ended,
@@ -35,7 +35,7 @@ impl StateKind {
 pub struct JobFacts {
     pub dependency: Option<String>,
     pub licenses: Option<String>,
-    /// Its earliest possible start.
+    /// The job's earliest possible start.
     pub eligible: Option<Time>,
     pub deadline: Option<Time>,
     pub restarts: u32,
@@ -51,8 +51,8 @@ pub struct WaitExplanation {
     pub why: Vec<String>,
     /// What the user can do, in sentences.
     pub way_out: Vec<String>,
-    /// The limit that delays it, if there is one.
+    /// The limit that delays the job, if there is one.
     pub limit: Option<LimitUse>,
-    /// The jobs before it; `None` if they are unknown or irrelevant.
+    /// The jobs before this one; `None` if they are unknown or irrelevant.
     pub ahead: Option<Ahead>,
 }

@@ -44,7 +44,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the numbers of a partition that a job exceeds.
+/// Returns the numeric limits of a partition that a job exceeds.
 fn numbers(partition: &QueuePartition, job: &QueueJob) -> Vec<LimitUse> {
     let limit = |name: &str, max: f64, needed: f64| LimitUse {
         name: name.to_owned(),

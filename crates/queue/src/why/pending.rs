@@ -67,7 +67,7 @@ pub fn update_id(id: &str) -> String {
     }
 }
 
-/// Returns whether an id is that of a component of a heterogeneous job (`9+1`).
+/// Returns whether an id denotes a component of a heterogeneous job (`9+1`).
 pub fn is_component(id: &str) -> bool {
     id.contains('+')
 }
@@ -77,7 +77,7 @@ fn competes(reason: &Reason) -> bool {
     matches!(reason.name.as_str(), "" | "None" | "Priority" | "Resources" | "ReqNodeNotAvail")
 }
 
-/// Returns a sentence in the form of a continuation.
+/// Returns a sentence with its first letter in lower case, unless the first word is Slurm.
 fn lower(sentence: &str) -> String {
     let mut chars = sentence.chars();
     let first = chars.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
@@ -170,7 +170,7 @@ impl PendingExplainer<'_> {
         found.cloned().or_else(|| self.throttle()).or_else(uncounted)
     }
 
-    /// Returns the limit on running tasks of its array, if Slurm reports it as reached.
+    /// Returns the limit on running tasks of the job's array, if Slurm reports it as reached.
     fn throttle(&self) -> Option<LimitUse> {
         let array = self.job().array.as_ref().filter(|_| self.reason.name == "JobArrayTaskLimit")?;
         let runs = |job: &&QueueJob| job.running.is_some() && job.array.as_ref() == Some(array);
@@ -213,7 +213,7 @@ impl PendingExplainer<'_> {
         }
     }
 
-    /// Describes the jobs before it and the available room, in sentences.
+    /// Describes the jobs before this one and the available room, in sentences.
     fn place(&self, ahead: Option<&Ahead>) -> Vec<String> {
         if self.snapshot.others_hidden {
             return vec!["The site hides the jobs of others: who is before it is unknown.".to_owned()];
@@ -292,7 +292,7 @@ impl PendingExplainer<'_> {
         }
     }
 
-    /// Describes the jobs on which it depends, in sentences.
+    /// Describes the jobs on which this one depends, in sentences.
     fn dependencies(&self) -> Vec<String> {
         let one = |id: &String| {
             let is_meant = |job: &&QueueJob| job.id == *id || job.array.as_ref() == Some(id);

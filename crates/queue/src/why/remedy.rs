@@ -1,6 +1,6 @@
 //! A remedy that makes a pending job start sooner, in words.
 
-use crate::{Change, ChangeSet, Request};
+use crate::{Change, ChangeSet, Drawback, Request};
 use hsched_model::Asks;
 
 /// A remedy for the user.
@@ -29,6 +29,21 @@ impl Remedy {
     /// Returns whether the pending job stays in the queue.
     pub fn keeps_job(&self) -> bool {
         !matches!(self, Self::NewJob(_))
+    }
+
+    /// Returns the ids of other jobs of the user that it cancels, or that Slurm may preempt for it.
+    pub fn stops(&self) -> Vec<String> {
+        match self {
+            Self::InPlace(set) | Self::NewJob(set) => {
+                let stopped = set.drawbacks.iter().filter_map(|drawback| match drawback {
+                    Drawback::PreemptsOwn { jobs } => Some(jobs.clone()),
+                    _ => None,
+                });
+                stopped.flatten().collect()
+            }
+            Self::Cancel { id, .. } => vec![id.clone()],
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the remedy in words, with what the job asks for now.
@@ -70,6 +85,22 @@ impl Remedy {
     }
 }
 
+/// Returns the CPUs and the memory of each node, if they change with the GPUs.
+fn host_words(changed: &Asks, now: &Asks) -> Option<String> {
+    let cpus = changed.cpus.zip(now.cpus).filter(|(after, before)| after != before);
+    let memory = changed.memory_mib.zip(now.memory_mib).filter(|(after, before)| after != before);
+    match (cpus, memory) {
+        (Some((cpus, cpus_now)), Some((memory, memory_now))) => Some(format!(
+            "{cpus} CPUs and {memory} MiB of memory on each node, now {cpus_now} and {memory_now}"
+        )),
+        (Some((cpus, cpus_now)), None) => Some(format!("{cpus} CPUs on each node, now {cpus_now}")),
+        (None, Some((memory, memory_now))) => {
+            Some(format!("{memory} MiB of memory on each node, now {memory_now}"))
+        }
+        (None, None) => None,
+    }
+}
+
 fn change_words(change: &Change, now: &Request) -> String {
     let or_default = |name: &Option<String>| name.clone().unwrap_or_else(|| "the default".to_owned());
     match change {
@@ -82,7 +113,12 @@ fn change_words(change: &Change, now: &Request) -> String {
         Change::GpuType(_) | Change::Gpus { .. } => {
             let mut changed = now.clone();
             change.apply(&mut changed);
-            format!("{}, now {}", crate::asked(&changed.asks), crate::asked(&now.asks))
+            let gpus = format!("{}, now {}", crate::asked(&changed.asks), crate::asked(&now.asks));
+            [Some(gpus), host_words(&changed.asks, &now.asks)]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", ")
         }
     }
 }

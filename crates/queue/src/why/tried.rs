@@ -1,6 +1,6 @@
 //! Candidate remedies for a pending job, before starts are estimated.
 
-use crate::changes::preempts_own;
+use crate::changes::{preempts_own, qos_drawbacks};
 use crate::why::advice::Adviser;
 use crate::why::room::PendingRoom;
 use crate::why::words::all_gpus;
@@ -9,10 +9,10 @@ use crate::{
     Change, ChangeSet, Drawback, LimitUse, PendingJob, Question, QueueJob, Request, RequestId, Snapshot,
     forecast_at,
 };
-use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
+use hsched_model::{FurtherOptions, Seconds};
 
-/// Maximum number of the user's other jobs whose end is tried.
+/// Maximum number of the user's other jobs whose cancellation is considered.
 const CANCELLED: usize = 4;
 
 /// The shortest recommended time limit, and the minimum reduction, in seconds: a quarter of an hour.
@@ -148,8 +148,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns other jobs of the user whose end could help: running ones and those before it, the largest
-    /// first.
+    /// Returns other jobs of the user whose end could help: running jobs and the jobs before this one, the
+    /// largest first.
     pub(super) fn others(&self) -> Vec<QueueJob> {
         if self.explanation.kind != StateKind::Waits || !self.pending.job.ours {
             return Vec::new();
@@ -206,11 +206,18 @@ pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot)
             let known =
                 snapshot.partitions.iter().find(|partition| partition.name == *name && partition.preemptible);
             let changed = Request { partition: Some(name.clone()), ..request.clone() };
-            let preempted =
-                known.map(|partition| Drawback::MayBePreempted { partition: partition.name.clone() });
+            let preempted = known.map(|partition| Drawback::MayBePreempted { of: partition.name.clone() });
             preempted.into_iter().chain(preempts_own(snapshot, request, &changed)).collect()
         }
-        Change::Account(account) => vec![Drawback::Charged { account: account.clone() }],
+        Change::Account(account) => {
+            let changed = Request { account: Some(account.clone()), ..request.clone() };
+            let charged = Drawback::Charged { account: account.clone() };
+            std::iter::once(charged).chain(qos_drawbacks(snapshot, request, &changed)).collect()
+        }
+        Change::Qos(qos) => {
+            let further = FurtherOptions { qos: Some(qos.clone()), ..request.further.clone() };
+            qos_drawbacks(snapshot, request, &Request { further, ..request.clone() })
+        }
         _ => Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use hsched_model::number::{to_f64, to_u64};
 
 use crate::Asks;
 
-/// Formats a time limit in at most two units: `45 min`, `24 h`, `7 d`, `7 h 30 min`, `1 d 12 h`.
+/// Formats a time limit in at most two units: `45 min`, `7 h 30 min`, `24 h`, `36 h`, `2 d 12 h`, `7 d`.
 pub fn span(time: Seconds) -> String {
     let minutes = to_u64((time.0 / 60.0).round().max(0.0));
     let (days, hours, rest) = (minutes / 1440, minutes / 60 % 24, minutes % 60);

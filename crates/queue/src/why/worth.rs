@@ -30,7 +30,7 @@ pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<A
 }
 
 /// Returns whether a start is notably sooner than another: by the median or the mean over the futures in
-/// which both were simulated, and not later by the other one.
+/// which both were simulated, and not later by the other measure.
 fn is_sooner(before: &Forecast, after: &Forecast) -> bool {
     if before.starts.is_empty() != after.starts.is_empty() {
         // Results of different futures cannot be compared.
@@ -59,7 +59,7 @@ fn mean(starts: &[Seconds]) -> Option<f64> {
     crate::estimate::mean(&starts.iter().map(|start| start.0).collect::<Vec<_>>())
 }
 
-/// Returns each remedy once: of two with the same command, the one with drawbacks.
+/// Returns each remedy once: of two with the same command, the one with more drawbacks.
 fn once(advice: impl Iterator<Item = Advice>) -> Vec<Advice> {
     let mut list: Vec<Advice> = Vec::new();
     for item in advice {
@@ -95,7 +95,8 @@ fn changes(remedy: &Remedy) -> Option<&ChangeSet> {
 }
 
 impl Advice {
-    /// Returns the rank of its cost: none, some, loss of the place in the queue, loss of another job.
+    /// Returns the rank of the advice's cost: none, some, loss of the place in the queue, loss of another
+    /// job.
     pub(super) fn cost(&self) -> u8 {
         match &self.remedy {
             Remedy::InPlace(set) if set.drawbacks.is_empty() => 0,
@@ -110,8 +111,8 @@ impl Advice {
         }
     }
 
-    /// Returns whether it certainly costs less than another one: nothing, a subset of its changes, or milder
-    /// changes of the same kinds.
+    /// Returns whether this advice certainly costs less than another one: nothing, a subset of the other's
+    /// changes, or milder changes of the same kinds.
     fn is_cheaper(&self, other: &Self) -> bool {
         if self.cost() != other.cost() {
             return self.cost() == 0;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use hsched_model::{GpuType, Seconds, Time};
 use hsched_queue::learnt::{SeenJob, SiteLog, SiteModel};
-use hsched_queue::{Asks, Estimate, FurtherOptions, GpuAsk, QueueJob, Request, RequestId, Running, Snapshot};
+use hsched_queue::{
+    Asks, Estimate, FurtherOptions, GpuAsk, HeldNodes, QueueJob, Request, RequestId, Snapshot,
+};
 
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 86_400.0;
@@ -140,7 +142,7 @@ impl Site {
             submitted: Some(Time(job.submitted)),
             limit_s: Some(Seconds(job.limit)),
             asks: asks(job.gpus),
-            running: job.started.map(|since| Running { since: Time(since), holds: Vec::new() }),
+            running: job.started.map(|since| HeldNodes { since: Time(since), holds: Vec::new() }),
             ..QueueJob::default()
         });
         Snapshot {
@@ -264,7 +266,7 @@ fn the_interval_holds_where_other_users_jobs_are_hidden() {
 fn corrected(factor: f64) -> (f64, bool) {
     let (looks, jobs) = recording(4, false);
     let player = |job: &Job, now: f64| {
-        // A quarter up or down.
+        // Wrong by a factor of 1.25, up or down.
         let noise = if job.id.is_multiple_of(2) { 1.25 } else { 0.8 };
         let wait = (job.started? - now) * factor * noise;
         let [low, median, high, mean] = [0.5, 1.0, 2.0, 1.0].map(|part| Seconds(part * wait));

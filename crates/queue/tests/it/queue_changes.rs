@@ -32,7 +32,7 @@ fn waiting(id: &str, gpus: u32, limit: f64) -> Value {
         "asks": { "gpus": [{ "type": "a100", "count": gpus }] } })
 }
 
-/// Returns a queue with partition `p` and node `n1`, and others if a test adds them.
+/// Returns a queue with these nodes and jobs, the default partition `p`, and these further partitions.
 fn queue(nodes: &[Value], jobs: &[Value], partitions: &[Value]) -> Snapshot {
     let default = json!({ "name": "p", "default": true, "tier": 1 });
     let partitions: Vec<&Value> = std::iter::once(&default).chain(partitions).collect();
@@ -126,7 +126,7 @@ fn without_past_runs_the_longest_limit_that_helps_is_a_question() {
     assert!(!estimate.set.is_harmless());
     let drawback = estimate.set.drawbacks[0].to_string();
     assert_eq!(drawback, "Slurm ends the job after 6 h; how long it runs is unknown");
-    // A run on other GPUs took longer, so the limit does not go below it.
+    // A run on other GPUs took longer, so the limit does not go below that run's time.
     assert_eq!(told(&found(&a_hole(), &request("a100", 2, 24.0), &past("v100", 1, 8.0))), []);
 }
 

@@ -36,7 +36,7 @@ fn snapshot(limits: &[Value], jobs: &[Value]) -> Value {
         "accounts": [{ "name": "bio", "priority": 50, "qos": "normal" }, { "name": "chem", "priority": 50 }] })
 }
 
-/// Returns when a request of an account starts, for this many hours.
+/// Returns the start of a request of an account with a time limit of this many hours.
 fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
     let snapshot = Snapshot::parse(&snapshot.to_string()).expect("a snapshot");
     let asks = Asks {
@@ -93,7 +93,7 @@ fn a_limit_per_user_of_a_qos_counts_own_jobs_of_all_accounts() {
     let cap = |holder: &str| limit(holder, "MaxTRESPerUser", GPUS, 4.0);
     let jobs = [running("1", ("me", "chem"), 4, 3.0), running("2", ("you", "bio"), 4, 9.0)];
     assert_eq!(start(&snapshot(&[cap("q:normal")], &jobs), "bio", 1, 1.0), 3.0);
-    // The limit of the partition's QOS overrides it.
+    // A limit of the partition's QOS overrides the limit of the job's QOS.
     let both = [cap("q:normal"), limit("q:of_p", "MaxTRESPerUser", GPUS, 8.0)];
     assert_eq!(start(&snapshot(&both, &jobs), "bio", 1, 1.0), 0.0);
 }
@@ -182,7 +182,7 @@ fn a_limit_that_is_reached_says_who_uses_it() {
         held_up("4", "bio", 1, 1.0, "AssocGrpGRES"),
         held_up("5", "bio", 4, 1.0, "AssocGrpGRES"),
         held_up("6", "chem", 1, 10.0, "AssocGrpGRESRunMinutes"),
-        // This job now waits for something else.
+        // No known limit delays this job.
         held_up("7", "science", 1, 1.0, "AssocGrpGRES"),
     ];
     let limits = [

@@ -183,7 +183,8 @@ fn jobs_compete_from_the_ends_of_those_that_they_wait_for() {
     let queue =
         snapshot(&[running("1", "n1", 4, 2.0), busy.clone(), with(waiting("3", 4, 10.0), after(&["1"]))]);
     assert_eq!(start(&queue, request(4, 1.0)), Some(12.0));
-    // In a chain only the first job competes at the beginning, so the request runs before the last.
+    // In a chain, each job competes once the previous one has ended. The request comes after the last job, or
+    // before it if that job has a lower priority.
     let chain = [
         running("1", "n1", 4, 2.0),
         busy.clone(),
@@ -224,7 +225,7 @@ fn a_chain_across_parts_of_the_queue_goes_on() {
 #[test]
 fn a_job_past_its_limit_still_holds_its_nodes() {
     let mut queue = snapshot(&[running("1", "n1", 4, -1.0), running("2", "n2", 4, 30.0)]);
-    // The reason why the job still runs is unknown, so it is assumed to take as long again.
+    // It is unknown why the job still runs, so it is assumed to exceed its limit by the same time again.
     let hours = start(&queue, request(4, 1.0)).expect("a start");
     assert!((hours - 1.0).abs() < 0.1, "{hours}");
     queue["scheduling"] = json!({ "overtime_s": 3.0 * 3600.0 });

@@ -11,8 +11,8 @@ use hsched_queue::{
 const NOW: f64 = 1_000_000.0;
 const HOUR: f64 = 3600.0;
 
-/// Returns one node, on which a job of ann's has run for an hour and may run for a hundred; four more of hers
-/// are pending.
+/// Returns the queue of one node, on which a job of ann's has run for an hour and may run for a hundred more.
+/// Four other jobs of hers are pending.
 fn snapshot(shares: Option<Value>) -> Snapshot {
     let gpus = json!([{ "type": "a100", "count": 4 }]);
     let mut jobs = vec![json!({ "id": "1", "user": "ann", "account": "a", "limit_s": 101.0 * HOUR,

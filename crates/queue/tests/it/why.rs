@@ -228,6 +228,8 @@ fn what_costs_nothing_comes_first_and_what_ends_other_jobs_last() {
     let commands: Vec<&Remedy> = found.advice.iter().map(|advice| &advice.remedy).collect();
     assert!(matches!(&commands[0], Remedy::InPlace(set) if set.drawbacks.is_empty()), "{commands:?}");
     assert!(matches!(commands.last(), Some(Remedy::Cancel { .. })), "{commands:?}");
+    let stops: Vec<Vec<String>> = commands.iter().map(|remedy| remedy.stops()).collect();
+    assert!(stops[0].is_empty() && stops.last() == Some(&vec!["1".to_owned()]), "{stops:?}");
 }
 
 #[test]
@@ -253,7 +255,9 @@ fn a_partition_in_which_a_job_preempts_ones_own_says_so() {
             matches!(&advice.remedy, Remedy::InPlace(set)
                 if set.changes.iter().any(|change| matches!(change, hsched_queue::Change::Partition(names) if names.contains("high"))))
         });
-        to_high.expect("a change to the partition").remedy.drawbacks()
+        let remedy = &to_high.expect("a change to the partition").remedy;
+        assert_eq!(remedy.stops().is_empty(), remedy.drawbacks().is_empty());
+        remedy.drawbacks()
     };
     assert_eq!(with_mode(true, "n1"), ["Slurm may stop (preempt) your running job 1 for it"]);
     // Neither a partition whose jobs are not preempted nor another node matters.

@@ -53,7 +53,7 @@ pub(super) fn resident_mib(row: &AccountingRow) -> Result<Option<f64>, String> {
 
 /// Requested memory in MiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Requested {
+pub(super) enum RequestedMemory {
     PerCpu(f64),
     PerNode(f64),
     /// Memory of the whole job, as printed by Slurm 21.08 and later.
@@ -61,19 +61,22 @@ pub(super) enum Requested {
 }
 
 /// Returns the requested memory; `None` also if all memory of a node was requested, which is printed as 0.
-pub(super) fn requested_memory(row: &AccountingRow) -> Result<Option<Requested>, String> {
+pub(super) fn requested_memory(row: &AccountingRow) -> Result<Option<RequestedMemory>, String> {
     let read = read(row, "ReqMem", |text| {
         let mib = |text: &str| amount::memory(text).map(|bytes| to_f64(bytes.0) / MIB);
         if let Some(text) = text.strip_suffix('c') {
-            mib(text).map(Requested::PerCpu)
+            mib(text).map(RequestedMemory::PerCpu)
         } else if let Some(text) = text.strip_suffix('n') {
-            mib(text).map(Requested::PerNode)
+            mib(text).map(RequestedMemory::PerNode)
         } else {
-            mib(text).map(Requested::Whole)
+            mib(text).map(RequestedMemory::Whole)
         }
     })?;
     Ok(read.filter(|requested| {
-        !matches!(requested, Requested::PerCpu(0.0) | Requested::PerNode(0.0) | Requested::Whole(0.0))
+        !matches!(
+            requested,
+            RequestedMemory::PerCpu(0.0) | RequestedMemory::PerNode(0.0) | RequestedMemory::Whole(0.0)
+        )
     }))
 }
 

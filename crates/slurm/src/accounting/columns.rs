@@ -98,7 +98,7 @@ pub(super) struct AccountingRow<'a> {
 }
 
 impl<'a> AccountingRow<'a> {
-    /// Returns the cell of a column; empty if there is no such column.
+    /// Returns the cell of a column; empty if the table lacks the column.
     pub(super) fn cell(&self, column: &str) -> &'a str {
         let number = COLUMNS.iter().position(|name| *name == column);
         let place = number.and_then(|number| self.columns.places[number]);

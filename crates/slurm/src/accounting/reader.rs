@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::accounting::amounts::{self, Requested};
+use crate::accounting::amounts::{self, RequestedMemory};
 use crate::accounting::columns::{AccountingRow, ColumnPlaces, HeaderError};
 use crate::accounting::run::{AccountedRun, AskedMemory, StepUse};
 use crate::record::value;
@@ -181,9 +181,11 @@ fn run(row: &AccountingRow, times: &RowTimes) -> Result<Option<AccountedRun>, St
     let asked = if value(row.cell("ReqTRES")).is_some() { &requested } else { &given };
     let cpus = asked.cpus.or(given.cpus);
     let memory = match amounts::requested_memory(row)? {
-        Some(Requested::PerNode(mib)) => Some(AskedMemory { mib, is_per_cpu: false }),
-        Some(Requested::Whole(mib)) => Some(AskedMemory { mib: mib / to_f64(nodes), is_per_cpu: false }),
-        Some(Requested::PerCpu(mib)) => {
+        Some(RequestedMemory::PerNode(mib)) => Some(AskedMemory { mib, is_per_cpu: false }),
+        Some(RequestedMemory::Whole(mib)) => {
+            Some(AskedMemory { mib: mib / to_f64(nodes), is_per_cpu: false })
+        }
+        Some(RequestedMemory::PerCpu(mib)) => {
             cpus.map(|cpus| AskedMemory { mib: mib * to_f64(cpus) / to_f64(nodes), is_per_cpu: true })
         }
         None => asked.memory.map(|bytes| AskedMemory {

@@ -35,7 +35,7 @@ pub struct AccountedRun {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AskedMemory {
     pub mib: f64,
-    /// Whether it was requested by `--mem-per-cpu`.
+    /// Whether the memory was requested by `--mem-per-cpu`.
     pub is_per_cpu: bool,
 }
 
@@ -62,7 +62,7 @@ impl AccountedRun {
         self.ended.since(self.started)
     }
 
-    /// Returns how long it was pending.
+    /// Returns how long the run was pending.
     pub fn waited(&self) -> Seconds {
         Seconds(self.submitted.map_or(0.0, |submitted| self.started.since(submitted).0.max(0.0)))
     }
@@ -81,7 +81,7 @@ impl AccountedRun {
         (elapsed > 0.0).then(|| seconds / elapsed)
     }
 
-    /// Returns the mean idle fraction of its GPUs; `None` if it was not measured.
+    /// Returns the mean idle fraction of the run's GPUs; `None` if it was not measured.
     pub fn idle_share(&self) -> Option<f64> {
         let StepUse { busy_gpu_seconds, gpus_a_node, has_slices, .. } = self.steps;
         let available = gpus_a_node * self.elapsed().0;

@@ -2,19 +2,19 @@
 
 use std::collections::VecDeque;
 
-use super::command::{Started, is_opaque, srun_options, started};
+use super::command::{StartedProgram, is_opaque, srun_options, started};
 use super::training::take_command;
 use super::words::{assignment, literal, split};
-use super::{Imported, LogicalLine, Processes};
+use super::{ImportedJob, LogicalLine, Processes};
 
 /// A command, or a group of lines such as a loop or a condition.
 pub(super) struct ScriptPiece {
     pub line: usize,
     pub text: String,
-    /// Its words as written; empty for a group.
+    /// The piece's words as written; empty for a group.
     words: Vec<String>,
-    /// The training that it starts, if any.
-    started: Option<Started>,
+    /// The training that the command starts, if any.
+    started: Option<StartedProgram>,
 }
 
 /// Words that open and close groups.
@@ -61,7 +61,7 @@ const OF_NODES: [&str; 12] = [
 ];
 
 /// Reads the commands.
-pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut Imported) {
+pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut ImportedJob) {
     let pieces = pieces(lines, imported);
     let training = training(&pieces, imported);
     // Without a known training, any command after one that may be the training is not certain to be
@@ -120,7 +120,7 @@ fn without_keywords(words: &[String]) -> &[String] {
 }
 
 /// Returns the index of the command that trains; adds a remark if that is not certain.
-fn training(pieces: &[ScriptPiece], imported: &mut Imported) -> Option<usize> {
+fn training(pieces: &[ScriptPiece], imported: &mut ImportedJob) -> Option<usize> {
     let all: Vec<usize> = (0..pieces.len()).filter(|place| pieces[*place].started.is_some()).collect();
     let launched = |place: &&usize| {
         pieces[**place].started.as_ref().is_some_and(|started| !started.launchers.is_empty())
@@ -143,7 +143,7 @@ fn training(pieces: &[ScriptPiece], imported: &mut Imported) -> Option<usize> {
 }
 
 /// Imports the commands before the training.
-fn prepare(piece: &ScriptPiece, imported: &mut Imported) {
+fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
     let ScriptPiece { line, text, words, .. } = piece;
     if words.is_empty() && piece.is_opaque() {
         return imported.remark(
@@ -208,7 +208,7 @@ fn prepare(piece: &ScriptPiece, imported: &mut Imported) {
 }
 
 /// Sets a variable for all ranks: a literal value in `env`, another value where each node can compute it.
-pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut Imported) {
+pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut ImportedJob) {
     if OWN.contains(&name) || ["HSCHED_", "SLURM_", "hs_"].iter().any(|candidate| name.starts_with(candidate))
     {
         return imported.remark(line, format!("{name}={}: hsched or Slurm sets it", excerpt(value)));
@@ -232,7 +232,7 @@ fn is_of_nodes(text: &str) -> bool {
 }
 
 /// Returns the commands of a script, with groups as one.
-fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<ScriptPiece> {
+fn pieces(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<ScriptPiece> {
     let mut pieces = Vec::new();
     let mut lines: VecDeque<&LogicalLine> =
         lines.iter().filter(|line| !line.text.is_empty() && !line.text.starts_with('#')).collect();
@@ -272,7 +272,7 @@ fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<ScriptPiece> {
                         line.iter().position(|word| !["then", "do", "else", "if"].contains(&word.as_str()));
                     started(&line[begin.unwrap_or(0)..]).is_some()
                 });
-            let started = trains.then(Started::default);
+            let started = trains.then(StartedProgram::default);
             pieces.push(ScriptPiece { line: line.number, text, words: Vec::new(), started });
         } else {
             for words in segments(&split(&text).unwrap_or_default()) {

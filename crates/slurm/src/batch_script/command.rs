@@ -7,10 +7,10 @@ use super::words::{assignment, literal, split};
 
 /// The program that a line starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Started {
+pub(super) struct StartedProgram {
     /// The command of each rank, as a shell line; empty if it is unclear.
     pub command: String,
-    /// Assignments before it, as written.
+    /// Assignments before the command, as written.
     pub environment: Vec<(String, String)>,
     /// The launchers, with their dropped options.
     pub launchers: Vec<String>,
@@ -21,8 +21,8 @@ pub(super) struct Started {
 }
 
 /// Returns the training that a command starts, if any; `words` are as written.
-pub(super) fn started(words: &[String]) -> Option<Started> {
-    let mut started = Started::default();
+pub(super) fn started(words: &[String]) -> Option<StartedProgram> {
+    let mut started = StartedProgram::default();
     let mut words = words.to_vec();
     while let Some((name, value)) = words.first().and_then(|word| assignment(word)) {
         started.environment.push((name.to_owned(), value.to_owned()));
@@ -192,7 +192,7 @@ pub(super) fn srun_options(words: &[String]) -> usize {
 }
 
 /// Drops the text after a command: redirections, and the background operator.
-fn trim(words: &mut Vec<String>, started: &mut Started) {
+fn trim(words: &mut Vec<String>, started: &mut StartedProgram) {
     let redirects = |word: &str| {
         let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
         rest.starts_with(['>', '<']) || rest.starts_with("&>")
@@ -221,25 +221,25 @@ fn inner(words: &[String]) -> Option<(usize, String)> {
 }
 
 /// Restores the words around a shell; if the command string has several commands, it also restores the shell.
-fn wrap(started: Started, around: &[String], words: &[String]) -> Started {
+fn wrap(started: StartedProgram, around: &[String], words: &[String]) -> StartedProgram {
     if around.is_empty() || started.command.is_empty() {
         return started;
     }
     let is_simple = !started.command.contains([';', '&', '|', '\n']);
     let command =
         if is_simple { format!("{} {}", around.join(" "), started.command) } else { words.join(" ") };
-    Started { command, ..started }
+    StartedProgram { command, ..started }
 }
 
 /// Returns the command in a shell line; `outer` describes the command around that line.
-fn of_shell(line: &str, mut outer: Started, by_srun: bool) -> Option<Started> {
+fn of_shell(line: &str, mut outer: StartedProgram, by_srun: bool) -> Option<StartedProgram> {
     let simple = !line.contains(['\n', ';', '&', '|']);
     if let Some(deeper) = simple.then(|| split(line)).flatten().and_then(|words| started(&words)) {
         outer.environment.extend(deeper.environment);
         outer.launchers.extend(deeper.launchers);
         outer.remarks.extend(deeper.remarks);
         outer.unclear = outer.unclear.or(deeper.unclear);
-        return Some(Started { command: deeper.command, ..outer });
+        return Some(StartedProgram { command: deeper.command, ..outer });
     }
     let launches = LAUNCHERS.iter().any(|launcher| line.contains(launcher));
     if launches {
@@ -258,7 +258,7 @@ fn of_shell(line: &str, mut outer: Started, by_srun: bool) -> Option<Started> {
 }
 
 /// Removes a launcher with its options from a command; returns whether there was one.
-fn strip_launcher(words: &mut Vec<String>, started: &mut Started) -> bool {
+fn strip_launcher(words: &mut Vec<String>, started: &mut StartedProgram) -> bool {
     let is_launcher = |word: &String| LAUNCHERS.contains(&program(word)) || is_module(word);
     // `pip install deepspeed` is not a launcher.
     let first = words.first().map_or("", |word| program(word)).to_owned();

@@ -25,7 +25,7 @@ use hsched_model::formats::parse_type;
 
 /// The part of a job that a script describes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Imported {
+pub struct ImportedJob {
     /// Keys of the job file with their values.
     pub keys: BTreeMap<&'static str, Value>,
     /// Remarks on options that were not imported or that differ, in line order.
@@ -54,7 +54,7 @@ struct LogicalLine {
 }
 
 /// Reads a batch script; `name` is the job's name if the script sets none.
-pub fn read(script: &str, name: &str) -> Imported {
+pub fn read(script: &str, name: &str) -> ImportedJob {
     let reading = read_script(&ScriptSource {
         script: Some(script.as_bytes()),
         file_name: name,
@@ -62,7 +62,7 @@ pub fn read(script: &str, name: &str) -> Imported {
         environment: &BTreeMap::new(),
         version: None,
     });
-    let mut imported = Imported::default();
+    let mut imported = ImportedJob::default();
     imported.set_name(None, name);
     options::read(&reading, &mut imported);
     resources::read(&reading, &mut imported);
@@ -74,8 +74,7 @@ pub fn read(script: &str, name: &str) -> Imported {
     imported
 }
 
-/// Returns the number of processes that the script starts without a launcher, and the number of GPUs, if
-/// known.
+/// Returns the requested numbers of tasks and of GPUs; 1 where the script does not tell.
 fn processes(reading: &ScriptReading) -> Processes {
     let total = reading.request.as_ref().map(|request| &request.total);
     Processes {
@@ -91,7 +90,7 @@ struct Processes {
     gpus: u64,
 }
 
-impl Imported {
+impl ImportedJob {
     /// Adds a sentence about a line.
     pub fn remark(&mut self, line: usize, text: impl Into<String>) {
         self.remarks.push(Remark { line, text: text.into() });
@@ -133,8 +132,8 @@ impl Imported {
     }
 
     /// Limits the job to GPU types, if all of the names are valid.
-    fn set_types(&mut self, line: usize, types: &[String]) {
-        let mut sorted: Vec<&String> = types.iter().collect();
+    fn set_types(&mut self, line: usize, types: Vec<&String>) {
+        let mut sorted = types;
         sorted.sort();
         sorted.dedup();
         if let Some(wrong) = sorted.iter().find(|candidate| parse_type(candidate).is_err()) {

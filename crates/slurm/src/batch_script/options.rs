@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::Imported;
+use super::ImportedJob;
 use crate::script::{OptionSource, ScriptOption, ScriptReading};
 
 /// Options that are not imported, and why.
@@ -53,7 +53,7 @@ const REQUESTED: [&str; 16] = [
 ];
 
 /// Imports the options that need no interpretation; the last of several with the same name counts.
-pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
+pub(super) fn read(reading: &ScriptReading, imported: &mut ImportedJob) {
     if let Some(why) = &reading.refused {
         imported.remark(1, format!("sbatch refuses the script: {why}"));
     }
@@ -85,7 +85,7 @@ pub(super) fn line(option: &ScriptOption) -> usize {
     }
 }
 
-fn take(option: &ScriptOption, line: usize, imported: &mut Imported) {
+fn take(option: &ScriptOption, line: usize, imported: &mut ImportedJob) {
     let (name, value) = (option.name.as_str(), option.value.as_deref());
     let shown = value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}"));
     if let Some((_, why)) = LEFT.iter().find(|(left, _)| *left == name) {
@@ -116,7 +116,7 @@ fn take(option: &ScriptOption, line: usize, imported: &mut Imported) {
 }
 
 /// Adds remarks on generic resources other than GPUs.
-fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut Imported) {
+fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut ImportedJob) {
     for part in value.filter(|_| name == "gres").into_iter().flat_map(|value| value.split(',')) {
         let part = part.strip_prefix("gres/").unwrap_or(part);
         let is_gpu = part.split([':', '=']).next() == Some("gpu");
@@ -130,7 +130,7 @@ fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut 
 }
 
 /// Imports the signal that warns the job of its end, and its time: `B:USR1@120`.
-fn signal(line: usize, value: &str, imported: &mut Imported) -> bool {
+fn signal(line: usize, value: &str, imported: &mut ImportedJob) -> bool {
     let (signal, time) = value.split_once('@').unwrap_or((value, "60"));
     let Ok(seconds) = time.parse::<u32>() else { return false };
     let signal = signal.rsplit(':').next().unwrap_or(signal).trim_start_matches("SIG");

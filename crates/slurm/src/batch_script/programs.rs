@@ -167,7 +167,7 @@ pub(super) const PREPARING: [&str; 100] = [
     "unzip",
 ];
 
-/// More programs of this kind.
+/// More programs of the same kind as [`PREPARING`].
 pub(super) const ALSO_PREPARING: [&str; 14] = [
     "uname",
     "virtualenv",

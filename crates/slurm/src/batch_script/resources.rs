@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::Imported;
+use super::ImportedJob;
 use super::options::line;
 use crate::script::{ResourceRequest, ScriptReading, TimeLimit};
 use hsched_model::Bytes;
@@ -12,7 +12,7 @@ use hsched_model::Bytes;
 const MEBIBYTE: u64 = 1 << 20;
 
 /// Imports the requested resources.
-pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
+pub(super) fn read(reading: &ScriptReading, imported: &mut ImportedJob) {
     let Some(request) = &reading.request else {
         return imported.todo("gpus", "what the script asks for cannot be told; see the remarks");
     };
@@ -52,7 +52,7 @@ impl ScriptResources<'_> {
     }
 
     /// Adds the remark that hsched chooses the number of nodes.
-    fn nodes(&self, imported: &mut Imported) {
+    fn nodes(&self, imported: &mut ImportedJob) {
         let most = self.total.nodes_max.or(self.total.nodes_min);
         if most.is_some_and(|most| most > 1) {
             let nodes = match (self.total.nodes_min, self.total.nodes_max) {
@@ -66,7 +66,7 @@ impl ScriptResources<'_> {
         }
     }
 
-    fn gpus(&self, imported: &mut Imported) {
+    fn gpus(&self, imported: &mut ImportedJob) {
         let names = ["gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task"];
         let line = self.line(&names);
         match (self.total.gpus_total, self.total.nodes_min, self.total.nodes_max) {
@@ -93,11 +93,12 @@ impl ScriptResources<'_> {
                 }
             }
         }
-        imported.set_types(line, &self.total.gpu_types);
+        let types = self.total.gpu_shares.iter().filter_map(|share| share.kind.as_ref());
+        imported.set_types(line, types.collect());
     }
 
     /// Divides the CPUs of all tasks among the GPUs.
-    fn cpus(&self, imported: &mut Imported) {
+    fn cpus(&self, imported: &mut ImportedJob) {
         if let Some(cpus) = self.total.cpus_per_gpu {
             imported.keys.insert("cpus_per_gpu", json!(cpus));
             return;
@@ -124,7 +125,7 @@ impl ScriptResources<'_> {
     }
 
     /// Divides the memory among the GPUs.
-    fn memory(&self, imported: &mut Imported) {
+    fn memory(&self, imported: &mut ImportedJob) {
         let per_node = self.total.gpus_per_node.or_else(|| {
             let (gpus, nodes) = (self.total.gpus_total?, self.total.nodes_min.filter(|nodes| *nodes > 0)?);
             Some(gpus.div_ceil(nodes))
@@ -172,7 +173,7 @@ impl ScriptResources<'_> {
         }
     }
 
-    fn time(&self, imported: &mut Imported) {
+    fn time(&self, imported: &mut ImportedJob) {
         match self.total.time_limit {
             None => {}
             Some(TimeLimit::Unlimited) => imported.remark(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::words::{assignment, literal, split};
-use super::{Imported, LogicalLine};
+use super::{ImportedJob, LogicalLine};
 use hsched_model::formats::is_sweep_key;
 
 /// Maximum number of tasks that become values of a sweep.
@@ -23,7 +23,7 @@ struct ShellArray {
 }
 
 /// Turns a job array into a sweep, and returns the script's commands with the sweep's variables.
-pub(super) fn rewrite(lines: &[LogicalLine], imported: &mut Imported) -> Vec<LogicalLine> {
+pub(super) fn rewrite(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<LogicalLine> {
     let Some((at, asked)) = imported.array.clone() else { return lines.to_vec() };
     if let Some((_, most)) = asked.split_once('%') {
         imported.remark(

@@ -3,16 +3,16 @@
 use serde_json::json;
 
 use super::body::{ScriptPiece, excerpt, set};
-use super::command::Started;
+use super::command::StartedProgram;
 use super::words::split;
-use super::{Imported, Processes};
+use super::{ImportedJob, Processes};
 
 /// Imports the training command, unless hsched's ranks would run a different one.
 pub(super) fn take_command(
     piece: &ScriptPiece,
-    started: &Started,
+    started: &StartedProgram,
     processes: Processes,
-    imported: &mut Imported,
+    imported: &mut ImportedJob,
 ) {
     let line = piece.line;
     match started.unclear.clone().or_else(|| other_processes(started, processes)) {
@@ -69,7 +69,7 @@ const DIVIDED: [&[&str]; 2] = [
 ];
 
 /// Turns a program that divides its model over several GPUs into replicas of that many GPUs.
-fn replicas(line: usize, words: &[String], imported: &mut Imported) {
+fn replicas(line: usize, words: &[String], imported: &mut ImportedJob) {
     let given = |names: &[&str]| {
         let value_of = |(place, word): (usize, &String)| {
             let (name, value) =
@@ -105,7 +105,7 @@ fn replicas(line: usize, words: &[String], imported: &mut Imported) {
 }
 
 /// Returns why ranks would behave differently from the script: it does not start exactly one process per GPU.
-fn other_processes(started: &Started, processes: Processes) -> Option<String> {
+fn other_processes(started: &StartedProgram, processes: Processes) -> Option<String> {
     let Processes { tasks, gpus } = processes;
     let is_srun = |launcher: &&String| launcher.starts_with("srun");
     let launched = started.launchers.iter().any(|launcher| !is_srun(&launcher));

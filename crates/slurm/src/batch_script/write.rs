@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::Imported;
+use super::ImportedJob;
 use hsched_model::formats::{TODO, flow, job_keys};
 
 /// Required keys that scripts do not contain, with their placeholders.
@@ -16,7 +16,7 @@ const UNKNOWN: [(&str, &str); 5] = [
     ("command", "what each rank runs, such as python train.py"),
 ];
 
-impl Imported {
+impl ImportedJob {
     /// Returns the job file, with comments; `source` is the script's name.
     pub fn to_yaml(&self, source: &str) -> String {
         let mut out = format!("# Written by hsched import from {}.\n", one_line(source));

@@ -18,7 +18,7 @@ use crate::{
 };
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{
-    HeldSignals, LiveError, PreparedRun, Reported, ScriptContext, Tag, hold, reported, scripts,
+    HeldSignals, LiveError, PreparedRun, ReportedData, ScriptContext, Tag, hold, reported, scripts,
 };
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, lay_output};
@@ -128,7 +128,7 @@ impl<'a> SlurmWorld<'a> {
         scripts.extend(gone.iter().filter_map(|script| script_jobs::recorded(script, &records)));
         self.judge_stops(state, &mut sightings, at)?;
         let sightings = self.judge_races(state, sightings)?;
-        let Reported { epochs, odd, stalls, unfit, notes: unread } =
+        let ReportedData { epochs, odd, stalls, unfit, notes: unread } =
             reported(&self.site.state, state, &mut self.samples, at);
         notes.extend(unread.into_iter().chain(self.noted.iter().cloned()));
         let strays = queue.strays(state, &cluster);

@@ -8,7 +8,7 @@ pub(super) struct JobArray {
     /// Number of pending tasks that the id represents; tasks that Slurm omits from a long list are not
     /// counted.
     pub tasks: u32,
-    /// Maximum number of its tasks that run at the same time.
+    /// Maximum number of the array's tasks that run at the same time.
     pub at_once: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The ended jobs of all users in the last days, from one call of `sacct`.
+//! The ended jobs of all users in the last week, from one call of `sacct`.
 
 use std::time::Duration;
 

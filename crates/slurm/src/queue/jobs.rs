@@ -9,7 +9,7 @@ use crate::queue::waiting::competes;
 use crate::record::{excerpt, format, records, unreadable, value};
 use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
-use hsched_queue::{Asks, GpuAsk, GpuCount, NodeHolding, QueueJob, Running};
+use hsched_queue::{Asks, GpuAsk, GpuCount, HeldNodes, NodeHolding, QueueJob};
 
 /// The requested fields; Slurm 22.05 and later have them all. The nodes that a job excludes need another call
 /// of `squeue`.
@@ -126,7 +126,7 @@ fn job(
     let asks = Asks { nodelist: names(required), ..request.asks(features) };
     let running = state.holds_nodes(nodes).then(|| {
         let since = date(start).unwrap_or(look.at);
-        Running { since, holds: request.holds(nodes, &asks, cluster, notes) }
+        HeldNodes { since, holds: request.holds(nodes, &asks, cluster, notes) }
     });
     if running.is_none() && !state.is_pending() {
         return None;

@@ -30,7 +30,7 @@ pub(crate) const ASSOCIATION_FIELDS: [&str; 19] = [
 ];
 
 /// The requested fields of QOS, in this order.
-pub(crate) const QOS_FIELDS: [&str; 21] = [
+pub(crate) const QOS_FIELDS: [&str; 23] = [
     "Name",
     "Flags",
     "GrpJobs",
@@ -52,6 +52,8 @@ pub(crate) const QOS_FIELDS: [&str; 21] = [
     "MaxSubmitPA",
     "GrpTRESMins",
     "GrpWall",
+    "Preempt",
+    "PreemptMode",
 ];
 
 /// Limits on TRES: the column's name in lower case, and Slurm's name.
@@ -102,6 +104,8 @@ pub struct SiteLimits {
     pub qos_flags: BTreeMap<String, BTreeSet<String>>,
     /// The priority of each QOS.
     pub qos_priority: BTreeMap<String, f64>,
+    /// The QOS whose jobs each QOS may preempt; itself, if it preempts its jobs of lower priority.
+    pub qos_preempts: BTreeMap<String, BTreeSet<String>>,
     /// The QOS of jobs that name none, by account and user.
     pub default_qos: BTreeMap<(String, String), String>,
     /// The QOS that jobs may name, by account and user.
@@ -134,6 +138,14 @@ pub fn parse(associations: AccountTable<'_>, qos: AccountTable<'_>, cluster: Opt
         site.take_limits(&format!("q:{name}"), &row);
         if let Some(priority) = row.get("priority").and_then(|text| text.parse().ok()) {
             site.qos_priority.insert(name.to_owned(), priority);
+        }
+        let preempted = row.get("preempt").unwrap_or_default().split(',').filter(|name| !name.is_empty());
+        let is_within =
+            row.get("preemptmode").is_some_and(|mode| mode.to_ascii_lowercase().contains("within"));
+        let preempted: BTreeSet<String> =
+            preempted.chain(Some(name).filter(|_| is_within)).map(str::to_owned).collect();
+        if !preempted.is_empty() {
+            site.qos_preempts.insert(name.to_owned(), preempted);
         }
         let flags = row.get("flags").unwrap_or_default().split(',').filter(|flag| !flag.is_empty());
         let flags: BTreeSet<String> = flags.map(str::to_owned).collect();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::sinfo;
     use hsched_model::{NodeName, Time};
-    use hsched_queue::{NodeHolding, Running, Snapshot};
+    use hsched_queue::{HeldNodes, NodeHolding, Snapshot};
 
     fn cluster(used: &str) -> Cluster {
         let line = format!("v1|gpu*|1:00|mixed|gpu:v100:20|{used}|8/8/0/16|64000|1000|v100,ib|none\u{1e}\n");
@@ -73,7 +73,7 @@ mod tests {
             let node = NodeName::new("v1").expect("a name");
             let held =
                 NodeHolding { node, gpus: vec![GpuCount { gpu_type, count }], cpus: None, memory_mib: None };
-            QueueJob { running: Some(Running { since: Time(0.0), holds: vec![held] }), ..bare_job() }
+            QueueJob { running: Some(HeldNodes { since: Time(0.0), holds: vec![held] }), ..bare_job() }
         };
         assert_eq!(unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(20)]), None);
         assert_eq!(unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(19)]), None);

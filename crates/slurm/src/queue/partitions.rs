@@ -33,8 +33,8 @@ fn named(list: &[String]) -> Option<BTreeSet<String>> {
     (!list.is_empty()).then(|| list.iter().cloned().collect())
 }
 
-/// Parses `CPU=1.0,Mem=0.25G,GRES/gpu:a100=4` into weights by lower-case name; `mem` is per GiB, and without
-/// a unit per MiB.
+/// Parses `CPU=1.0,Mem=0.25G,GRES/gpu:a100=4` into weights by lower-case name. The weight of `mem` is
+/// returned per GiB; without a unit, it is given per MiB.
 fn weights(text: &str) -> Option<BTreeMap<String, f64>> {
     let one = |item: &str| {
         let (name, value) = item.trim().split_once('=')?;

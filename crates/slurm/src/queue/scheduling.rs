@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::amount;
+use crate::queue::limits::SiteLimits;
 use crate::site::{Config, PartitionLimits};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
@@ -66,6 +67,26 @@ pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTre
     qos.iter().map(|(name, priority)| (name.clone(), to_f64(weight) * priority / highest)).collect()
 }
 
+/// Returns the QOS whose jobs each QOS may preempt; empty unless Slurm preempts by QOS.
+pub(super) fn qos_preempts(config: &Config, site: &SiteLimits) -> BTreeMap<String, BTreeSet<String>> {
+    let mode = config.get("PreemptMode").unwrap_or_default().to_ascii_uppercase();
+    if !by_qos(config) || mode == "OFF" {
+        return BTreeMap::new();
+    }
+    let mut preempts = site.qos_preempts.clone();
+    if mode.split(',').any(|word| word.trim() == "WITHIN") {
+        for name in site.qos_priority.keys() {
+            preempts.entry(name.clone()).or_default().insert(name.clone());
+        }
+    }
+    preempts
+}
+
+/// Returns whether Slurm preempts jobs by their QOS.
+pub fn by_qos(config: &Config) -> bool {
+    config.get("PreemptType").is_some_and(|kind| kind.ends_with("preempt/qos"))
+}
+
 /// Returns the weight of age in priorities; `None` if they do not follow from weights.
 fn age(config: &Config) -> Option<AgeWeight> {
     let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
@@ -110,6 +131,7 @@ pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::limits::{self, AccountTable};
     use hsched_queue::Snapshot;
 
     #[test]
@@ -144,6 +166,32 @@ mod tests {
         check("PreemptType = preempt/qos\nPreemptMode = CANCEL\n", [1, 1], true);
         check("PreemptType = preempt/none\nPreemptMode = OFF\n", [1, 2], false);
         check("", [1, 2], false);
+    }
+
+    #[test]
+    fn a_qos_preempts_those_that_it_names() {
+        // As printed by `sacctmgr show qos` of Slurm 24.11.
+        let text = "normal|||0||cluster\nlow|||0||cluster\nhigh|||100|low,normal|cluster\nfair|||0||requeue,within\n";
+        let fields = ["Name", "Flags", "GrpJobs", "Priority", "Preempt", "PreemptMode"];
+        let none = AccountTable { fields: &[], text: "" };
+        let site = limits::parse(none, AccountTable { fields: &fields, text }, None);
+        let preempts = |config: &str| {
+            let found = qos_preempts(&Config::parse(config), &site);
+            let lines = found.iter().map(|(name, lower)| {
+                format!("{name}: {}", lower.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+            });
+            lines.collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(
+            preempts("PreemptType = preempt/qos\nPreemptMode = REQUEUE\n"),
+            "fair: fair; high: low,normal"
+        );
+        assert_eq!(
+            preempts("PreemptType = preempt/qos\nPreemptMode = REQUEUE,WITHIN\n"),
+            "fair: fair; high: high,low,normal; low: low; normal: normal"
+        );
+        assert_eq!(preempts("PreemptType = preempt/qos\nPreemptMode = OFF\n"), "");
+        assert_eq!(preempts("PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE\n"), "");
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(super) fn add_limits(
         account.allowed_qos = site.allowed_qos.get(&key).cloned().unwrap_or_default();
     }
     snapshot.qos_priority = scheduling::qos_priority(config, &site.qos_priority);
+    snapshot.qos_preempts = scheduling::qos_preempts(config, &site);
     if !enforced(config) {
         return;
     }

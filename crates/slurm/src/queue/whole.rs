@@ -26,7 +26,7 @@ pub struct Texts<'a> {
     pub limits: Option<(&'a str, &'a str)>,
     /// Ended jobs, with the time of the query.
     pub history: Option<(Time, &'a str)>,
-    /// Jobs that ended after that, with the time of the query.
+    /// Jobs that ended after the history was queried, with the time of the query.
     pub later: Option<(Time, &'a str)>,
     /// An earlier `squeue` output with its time, to measure the growth of priorities.
     pub earlier: Option<(Time, &'a str)>,
@@ -94,6 +94,7 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
         notes,
         ..Snapshot::empty(look.at)
     };
+    seen.gres_types = config.gres_types();
     seen.user = Some(look.user.to_owned());
     let tables = texts.limits.map(|(associations, qos)| {
         let associations = AccountTable { fields: &limits::ASSOCIATION_FIELDS, text: associations };
@@ -101,7 +102,10 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
     });
     add_limits(&mut seen, &config, tables);
     seen.count_use_since(shares_at);
-    let said = seen.overrun_note().into_iter().chain(scheduling::preemption(&config, &partition_limits));
+    // Without a QOS that preempts others, Slurm preempts no job by QOS.
+    let is_needless = scheduling::by_qos(&config) && texts.limits.is_some() && seen.qos_preempts.is_empty();
+    let preemption = scheduling::preemption(&config, &partition_limits).filter(|_| !is_needless);
+    let said = seen.overrun_note().into_iter().chain(preemption);
     seen.notes.extend(said);
     Ok(seen)
 }

@@ -14,7 +14,7 @@ const COLUMNS: &str = "JobIDRaw|JobName|State|Submit|Start|End|Timelimit|ReqTRES
 
 /// A run: its state, seconds, MiB, CPUs, and GPU use in percent.
 #[derive(Clone, Debug)]
-struct Made {
+struct PastRun {
     state: &'static str,
     seconds: u32,
     mib: u32,
@@ -22,10 +22,10 @@ struct Made {
     percent: u32,
 }
 
-const USUAL: Made = Made { state: "COMPLETED", seconds: 3600, mib: 4096, cores: 4, percent: 90 };
+const USUAL: PastRun = PastRun { state: "COMPLETED", seconds: 3600, mib: 4096, cores: 4, percent: 90 };
 
 /// Returns runs that requested one day, 64 GiB, 16 CPUs and 4 GPUs on one node.
-fn runs(made: &[Made]) -> Vec<AccountedRun> {
+fn runs(made: &[PastRun]) -> Vec<AccountedRun> {
     let mut text = format!("{COLUMNS}\n");
     for (number, run) in (1..).zip(made) {
         let start = 1_795_000_000 + 100_000 * i64::from(number);
@@ -46,7 +46,7 @@ fn runs(made: &[Made]) -> Vec<AccountedRun> {
     Accounting::parse(text.as_bytes(), |text| time::without_zone(text).map(Time)).expect("a header").runs
 }
 
-fn one(made: &[Made]) -> NameReview {
+fn one(made: &[PastRun]) -> NameReview {
     let [name_review] = <[NameReview; 1]>::try_from(review(&runs(made))).expect("one name");
     name_review
 }
@@ -59,7 +59,7 @@ fn waste_is_found() {
         (name_review.ended, name_review.cut, name_review.idle_share.map(|share| (100.0 * share).round())),
         (40, 0, Some(10.0))
     );
-    let idle = one(&vec![Made { percent: 24, ..USUAL }; 40]);
+    let idle = one(&vec![PastRun { percent: 24, ..USUAL }; 40]);
     assert_eq!((idle.gpus.asked, idle.gpus.recommended), (Some(4.0), Some(1.0)));
     assert_eq!(idle.sbatch.last().map(String::as_str), Some("--gres=gpu:a100:1"));
     // Nine runs are too few for a recommendation.
@@ -69,7 +69,7 @@ fn waste_is_found() {
 #[test]
 fn one_hung_run_of_a_hundred_does_not_count_and_four_do() {
     let with = |hung: usize| {
-        let hangs = vec![Made { state: "TIMEOUT", seconds: 86_410, ..USUAL }; hung];
+        let hangs = vec![PastRun { state: "TIMEOUT", seconds: 86_410, ..USUAL }; hung];
         one(&[vec![USUAL; 100 - hung], hangs].concat())
     };
     let (one, four) = (with(1), with(4));
@@ -79,12 +79,12 @@ fn one_hung_run_of_a_hundred_does_not_count_and_four_do() {
 
 #[test]
 fn what_stopped_runs_is_raised() {
-    let needs = vec![Made { seconds: 80_000, mib: 60_000, cores: 15, ..USUAL }; 30];
+    let needs = vec![PastRun { seconds: 80_000, mib: 60_000, cores: 15, ..USUAL }; 30];
     let long =
-        one(&[needs.clone(), vec![Made { state: "TIMEOUT", seconds: 86_410, cores: 15, ..USUAL }; 5]]
+        one(&[needs.clone(), vec![PastRun { state: "TIMEOUT", seconds: 86_410, cores: 15, ..USUAL }; 5]]
             .concat());
     assert_eq!((long.time.recommended, long.memory.recommended, long.cut), (Some(129_600.0), None, 0));
-    let large = one(&[needs, vec![Made { state: "OUT_OF_MEMORY", mib: 64_000, ..USUAL }; 5]].concat());
+    let large = one(&[needs, vec![PastRun { state: "OUT_OF_MEMORY", mib: 64_000, ..USUAL }; 5]].concat());
     assert_eq!((large.time.recommended, large.memory.recommended, large.cut), (None, Some(98_304.0), 0));
     assert_eq!(large.sbatch, ["--mem=96G"]);
 }
@@ -92,7 +92,7 @@ fn what_stopped_runs_is_raised() {
 #[test]
 fn failures_and_waits_are_counted() {
     let failed = ["FAILED", "CANCELLED by 7", "FAILED", "NODE_FAIL", "SOMETHING_NEW"];
-    let name_review = one(&failed.map(|state| Made { state, ..USUAL }));
+    let name_review = one(&failed.map(|state| PastRun { state, ..USUAL }));
     let kinds: Vec<String> =
         name_review.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     assert_eq!(kinds, ["1 cancelled", "2 failed", "1 node_fail", "1 something_new"]);
@@ -107,15 +107,15 @@ proptest! {
         made in proptest::collection::vec(
             (0_usize..12, 60_u32..90_000, 10_u32..66_000, 1_u32..17, 0_u32..100).prop_map(|(state, seconds, mib, cores, percent)| {
                 let state = ["TIMEOUT", "OUT_OF_MEMORY", "FAILED"].get(state).unwrap_or(&"COMPLETED");
-                Made { state, seconds, mib, cores, percent }
+                PastRun { state, seconds, mib, cores, percent }
             }),
             1..120,
         ),
         scale in 1_u32..20,
     ) {
         // Smaller uses allow a recommendation.
-        let made: Vec<Made> =
-            made.into_iter().map(|made| Made { seconds: made.seconds / scale + 1, mib: made.mib / scale + 1, ..made }).collect();
+        let made: Vec<PastRun> =
+            made.into_iter().map(|made| PastRun { seconds: made.seconds / scale + 1, mib: made.mib / scale + 1, ..made }).collect();
         let name_review = one(&made);
         let ended = made.iter().filter(|made| made.state != "FAILED").count();
         let limit = name_review.time.recommended.unwrap_or(f64::INFINITY);

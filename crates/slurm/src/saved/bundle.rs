@@ -33,7 +33,7 @@ pub struct SavedBundle {
     pub hsched: String,
     /// The version of Slurm's commands, if they print one.
     pub slurm: Option<String>,
-    /// Time of its creation, in Unix seconds.
+    /// Time of the bundle's creation, in Unix seconds.
     pub taken_at: f64,
     pub calls: Vec<BundledCall>,
 }

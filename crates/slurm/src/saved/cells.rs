@@ -92,7 +92,8 @@ impl Header {
         }
     }
 
-    /// Returns the words of a line as cells: one by one if the numbers are equal, else by further rules.
+    /// Returns the words of a line as cells: one by one if there are as many words as columns, else by
+    /// further rules.
     fn words<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
         let (found, count) = (words(line), self.columns.len());
         let likely = |cells: &Vec<&'a str>| self.is_likely(cells);

@@ -12,7 +12,7 @@ use hsched_model::{Availability, Bytes, GpuStock, GpuType, Node, NodeName, NodeS
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeFacts {
     pub state: Option<String>,
-    /// Whether the node belongs to a group of which some unknown nodes are not up.
+    /// Whether the node belongs to a group in which some nodes are not up, without saying which ones.
     pub is_vague: bool,
     pub reason: Option<String>,
     /// The node's GRES, and those in use.

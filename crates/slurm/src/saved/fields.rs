@@ -34,11 +34,11 @@ pub(super) enum What {
 /// A field of sinfo.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Its name in header lines.
+    /// The field's name in header lines.
     pub header: &'static str,
-    /// Its letter for `-o`; a blank if it has none.
+    /// The field's letter for `-o`; a blank if it has none.
     letter: char,
-    /// Its name for `-O`.
+    /// The field's name for `-O`.
     long: &'static str,
     pub what: What,
 }

@@ -53,9 +53,9 @@ struct Limits {
 }
 
 impl NodeStatements {
-    /// Adds the data that `place` has about the nodes of a hostlist, and returns their names.
+    /// Adds data about the nodes of a hostlist, and returns their names.
     ///
-    /// A message if the names cannot be parsed.
+    /// The error is a message if the names cannot be parsed.
     pub(super) fn add(&mut self, names: &str, facts: &NodeFacts) -> Result<Vec<NodeName>, String> {
         let text = |error: &dyn Display| error.to_string();
         let names = hostlist::expand(names).map_err(|error| text(&error))?;

@@ -40,12 +40,12 @@ impl Column {
         self.field.map_or(What::Other, |field| field.what)
     }
 
-    /// Returns whether its values may contain blanks.
+    /// Returns whether the column's values may contain blanks.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.what(), What::Reason | What::Text)
     }
 
-    /// Returns whether it is named in a header line.
+    /// Returns whether the column is named in a header line.
     pub(super) fn has_name(&self) -> bool {
         self.word.0 < self.word.1
     }
@@ -106,7 +106,7 @@ impl Header {
         self.columns.iter().position(|column| column.what() == what)
     }
 
-    /// Returns whether it has such a column.
+    /// Returns whether the table has a column with this content.
     pub(super) fn has(&self, what: What) -> bool {
         self.position(what).is_some()
     }
@@ -116,12 +116,12 @@ impl Header {
         self.position(What::Nodes).or_else(|| self.position(What::Host))
     }
 
-    /// Returns whether it has the number of nodes that a line represents; NODES(A/I) omits some.
+    /// Returns whether the table has the number of nodes that a line represents; NODES(A/I) omits some.
     pub(super) fn counts_nodes(&self) -> bool {
         self.has(What::Count) || self.columns.iter().any(|column| column.name() == "NODES(A/I/O/T)")
     }
 
-    /// Returns whether it lists nodes, and not only reasons why some are down (`sinfo -R`).
+    /// Returns whether the table lists nodes, and not only reasons why some are down (`sinfo -R`).
     pub(super) fn shows_nodes(&self) -> bool {
         let has_stamp = self.columns.iter().any(|column| column.name() == "TIMESTAMP");
         let is_reasons =

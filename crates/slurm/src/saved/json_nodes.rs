@@ -78,7 +78,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut NodeStatements) {
         gres: text(&group["gres"]["total"]),
         gres_used: text(&group["gres"]["used"]),
         cpus: number(&cpus["minimum"]),
-        // This is the group's sum; the share of each node is unknown.
+        // The number is the group's sum; the share of each node is unknown.
         cpus_used: used.map(|used| used.div_ceil(count)),
         memory: number(&memory["minimum"]).map(mebibytes),
         memory_used: number(&memory["allocated"]).map(mebibytes),

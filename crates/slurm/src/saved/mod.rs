@@ -46,7 +46,7 @@ pub enum Saved {
     Printed(Cluster, Vec<String>),
 }
 
-/// Keys of a cluster file, of which at least one is required.
+/// Keys of a cluster file; a text without any of them is not a cluster file.
 const CLUSTER_KEYS: [&str; 3] = ["nodes:", "network_gbps:", "intra_node_gbps:"];
 
 /// Reads a text; `columns` are those of a table without a header line.

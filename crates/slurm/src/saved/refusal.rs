@@ -154,7 +154,8 @@ pub(super) fn has_field(line: &str) -> bool {
     line.split(SEPARATORS).any(begins_field)
 }
 
-/// Returns the columns that a header line with fields of sinfo lacks.
+/// Returns why a header line with fields of sinfo is unusable: columns that are missing, run together,
+/// truncated or unknown.
 fn of_sinfo(line: &str) -> Option<String> {
     if !has_field(line) {
         return None;

@@ -124,7 +124,7 @@ impl<'a> NodeRow<'a> {
             is_used_cut: self
                 .get(What::GresUsed)
                 .is_some_and(|text| is_cut(text) || self.fills(What::GresUsed)),
-            // These are sums over the line's nodes.
+            // The line has sums over all its nodes.
             cpus: cpus
                 .as_ref()
                 .map(|cpus| cpus.total / several)

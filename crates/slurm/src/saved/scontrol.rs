@@ -62,13 +62,13 @@ pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut NodeStatements) 
 
 /// The lines of one node or partition.
 struct ScontrolRecord {
-    /// Line number of its beginning, from 1.
+    /// Line number of the record's beginning, from 1.
     line: usize,
     text: String,
 }
 
 impl ScontrolRecord {
-    /// Returns whether its last line is free text, which may continue.
+    /// Returns whether the record's last line is free text, which may continue.
     fn ends_in_text(&self) -> bool {
         let last = self.text.lines().next_back().unwrap_or("");
         FREE.iter().any(|(key, _)| last.starts_with(key)) || !starts_with_key(last)

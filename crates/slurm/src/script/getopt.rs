@@ -10,7 +10,7 @@ use super::words::ScriptWord;
 pub(super) struct FoundOption {
     /// Full name, without dashes.
     pub name: &'static str,
-    /// Whether it is defined by a site's plugin.
+    /// Whether the option is defined by a site's plugin.
     pub is_plugin: bool,
     pub value: Option<String>,
     pub source: OptionSource,

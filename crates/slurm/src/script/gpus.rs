@@ -9,7 +9,8 @@ use super::tasks::TaskCounts;
 const NOT_A_MULTIPLE: &str =
     "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu.";
 
-/// Computes the total number of GPUs; sets the numbers of nodes, tasks and CPUs that follow from it.
+/// Computes the total number of GPUs of each type; sets the numbers of nodes, tasks and CPUs that follow from
+/// it.
 ///
 /// # Errors
 /// Slurm's message about counts that do not agree.
@@ -18,7 +19,7 @@ pub(super) fn total(
     counts: &mut TaskCounts,
     settings: &ComponentSettings,
     version: SlurmVersion,
-) -> Result<u64, String> {
+) -> Result<Vec<u64>, String> {
     set_tasks(gpus, counts, settings, version);
     let mut totals: Vec<u64> = gpus.iter().map(|gpu_counts| gpu_counts.total(counts)).collect();
     if let Some(per_gpu) = counts.tasks_per_gpu.filter(|per_gpu| *per_gpu > 0) {
@@ -33,7 +34,7 @@ pub(super) fn total(
                 if has_share && !tasks.is_multiple_of(per_gpu) {
                     return Err(NOT_A_MULTIPLE.to_owned());
                 }
-                return refuse_without_gpus(gpus, settings, version).map(|()| 0);
+                return refuse_without_gpus(gpus, settings, version).map(|()| totals);
             }
             gpus.push(GpuCounts { per_job, ..GpuCounts::default() });
             totals.push(per_job);
@@ -49,7 +50,7 @@ pub(super) fn total(
         return Err("--cpus-per-gpu is mutually exclusive with --cpus-per-task".to_owned());
     }
     for (gpu_counts, total) in gpus.iter_mut().zip(&mut totals) {
-        gpu_counts.agree(counts)?;
+        gpu_counts.agree(counts, version)?;
         // The controller counts again with the derived number of nodes; newer versions count only the job's
         // GPUs.
         *total = if gpu_counts.per_job > 0 && version.is_at_least(23, 2) {
@@ -60,10 +61,11 @@ pub(super) fn total(
             gpu_counts.total(counts).max(*total)
         };
     }
-    Ok(totals.into_iter().fold(0, u64::saturating_add))
+    Ok(totals)
 }
 
-/// Sets the number of tasks if GPUs or CPUs are given per task and the number of nodes is fixed.
+/// Sets the number of tasks if the number of nodes is fixed and the script gives GPUs or CPUs per task, or
+/// tasks per GPU.
 fn set_tasks(
     gpus: &[GpuCounts],
     counts: &mut TaskCounts,
@@ -104,7 +106,7 @@ fn refuse_without_gpus(
 }
 
 impl GpuCounts {
-    /// Returns the total number of GPUs, if the required numbers of nodes, sockets and tasks are known.
+    /// Returns the total number of GPUs; an unknown number of nodes, sockets or tasks counts as 1.
     fn total(&self, counts: &TaskCounts) -> u64 {
         let nodes = counts.least_nodes.unwrap_or(1).max(1);
         let sockets = match (counts.sockets, counts.tasks, counts.tasks_per_socket) {
@@ -124,7 +126,7 @@ impl GpuCounts {
     }
 
     /// Checks that the counts agree, and sets the derived ones.
-    fn agree(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
+    fn agree(&mut self, counts: &mut TaskCounts, version: SlurmVersion) -> Result<(), String> {
         self.check_order()?;
         if self.per_socket > 0 && counts.sockets.is_none() {
             return Err("--gpus-per-socket option requires --sockets-per-node specification".to_owned());
@@ -148,7 +150,7 @@ impl GpuCounts {
             return Err(NOT_A_MULTIPLE.to_owned());
         }
         if self.per_task > 0 {
-            self.settle_tasks(counts)?;
+            self.settle_tasks(counts, version)?;
         }
         if self.per_job > 0 {
             if counts.sent_nodes().is_some_and(|nodes| self.per_job < nodes) {
@@ -159,7 +161,8 @@ impl GpuCounts {
         Ok(())
     }
 
-    /// Checks that the job has at least as many GPUs as a node, and so on.
+    /// Checks that the job has at least as many GPUs as a node, a socket and a task, and a node as many as a
+    /// socket and a task.
     fn check_order(&self) -> Result<(), String> {
         let of_parts = self.per_task.max(self.per_socket);
         if self.per_job > 0 && self.per_job < of_parts.max(self.per_node) {
@@ -188,7 +191,7 @@ impl GpuCounts {
     }
 
     /// Sets the number of tasks that follows from the GPUs of the job and those per task, or vice versa.
-    fn settle_tasks(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
+    fn settle_tasks(&mut self, counts: &mut TaskCounts, version: SlurmVersion) -> Result<(), String> {
         if self.per_job > 0 {
             let tasks = whole(self.per_job, self.per_task, "--gpus", "--gpus-per-task")?;
             if counts.tasks.is_some_and(|task| task != tasks) {
@@ -201,10 +204,10 @@ impl GpuCounts {
         } else if let Some(tasks) = counts.tasks {
             self.per_job = tasks.saturating_mul(self.per_task);
         } else {
-            return Err(
-                "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
-                    .to_owned(),
-            );
+            let or_tres = if version.is_at_least(23, 2) { " or --tres-per-task" } else { "" };
+            return Err(format!(
+                "Failed to validate job spec. --gpus-per-task{or_tres} used without either --gpus or -n/--ntasks is not allowed."
+            ));
         }
         if self.per_node > 0 {
             let tasks = whole(self.per_node, self.per_task, "--gres=gpu/--gpus-per-node", "--gpus-per-task")?;

@@ -108,8 +108,10 @@ fn items<'a>(parts: impl Iterator<Item = &'a str>, version: SlurmVersion) -> Res
         let item = if is_newer { item(part) } else { older_item(part) }?;
         let is_odd = item.name.is_empty() || item.name.contains(['/', '(', '=']) || item.name == "gres";
         let is_gpu_in_capitals = !item.is_gpu() && item.name.eq_ignore_ascii_case("gpu");
-        if is_odd || is_gpu_in_capitals || item.name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(INVALID.to_owned());
+        let is_number = item.name.bytes().all(|byte| byte.is_ascii_digit());
+        if is_odd || is_gpu_in_capitals || is_number {
+            let is_of_controller = is_newer && is_number && !item.name.is_empty();
+            return Err(if is_of_controller { INVALID_TRES } else { INVALID }.to_owned());
         }
         if item.count > 0 {
             all.push(item);

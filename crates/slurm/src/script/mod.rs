@@ -8,6 +8,7 @@ mod foreign;
 mod getopt;
 mod gpus;
 mod gres;
+mod gres_form;
 mod json;
 mod lines;
 mod moments;
@@ -25,9 +26,11 @@ mod tasks;
 mod words;
 
 pub(crate) use self::getopt::named_options;
+pub use self::gres_form::gpu_form;
 pub use self::options::{OptionSource, ScriptOption, ValueText};
 pub use self::reading::read_script;
 pub use self::request::{
-    ArrayRequest, Exclusive, LineRemark, ResourceRequest, ScriptReading, ScriptRequest, TimeLimit,
+    ArrayRequest, Exclusive, GpuShare, LineRemark, OtherResource, ResourceRequest, ScriptReading,
+    ScriptRequest, TimeLimit,
 };
 pub use self::source::{ScriptSource, SlurmVersion};

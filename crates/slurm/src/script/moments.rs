@@ -9,7 +9,8 @@ const UNITS: [&str; 10] =
 
 /// Returns whether Slurm reads a text as a time.
 ///
-/// `now`, `now+2hours`, `16:00`, `4:00 PM`, `tomorrow`, `2030-01-31T12:00`, `01/31`, `013126`, `uts1700000000`.
+/// Examples: `now`, `now+2hours`, `16:00`, `4:00 PM`, `tomorrow`, `2030-01-31T12:00`, `01/31`, `013126`,
+/// `uts1700000000`.
 pub(super) fn is_moment(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     if let Some(seconds) = lower.strip_prefix("uts") {

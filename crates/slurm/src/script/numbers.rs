@@ -122,7 +122,7 @@ pub(super) fn nodes(text: &str, version: SlurmVersion) -> Result<(u64, u64), Str
     Ok((number(least)?, number(most)?))
 }
 
-/// Returns a number of nodes, -1 for blanks; `None` for other text.
+/// Returns a number of nodes; -1 for blanks and for a number out of range; `None` for other text.
 fn node_count(text: &str) -> Option<i64> {
     let Some((number, mut rest)) = leading_number(text) else {
         return text.trim().is_empty().then_some(-1);

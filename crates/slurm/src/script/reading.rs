@@ -11,7 +11,7 @@ use super::options::{OptionSource, ScriptOption};
 use super::request::{ArrayRequest, LineRemark, ResourceRequest, ScriptReading, ScriptRequest};
 use super::resolve::resolve;
 use super::settings::ComponentSettings;
-use super::site::site_names;
+use super::site::{other_resources, site_names};
 use super::source::{ScriptSource, SlurmVersion};
 use super::words::ScriptWord;
 
@@ -86,7 +86,8 @@ impl<'a> ScriptReader<'a> {
         Ok(())
     }
 
-    /// Reads a component; options of the command line are listed only with the first component (`is_first`).
+    /// Reads a component; options of the command line are listed only with the first component to which they
+    /// apply (`is_first`).
     fn component(
         &mut self,
         index: usize,
@@ -241,6 +242,7 @@ impl<'a> ScriptReader<'a> {
         self.refusal = self.refusal.take().or(refusal);
         add(&mut self.reading.unknown, settings.unknown());
         add(&mut self.reading.site_names, site_names(settings, self.version));
+        self.reading.other_resources.extend(other_resources(settings, self.version));
         if self.components.is_empty() {
             self.job_name = settings.text("job-name").map(str::to_owned);
         }

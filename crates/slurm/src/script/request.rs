@@ -17,6 +17,8 @@ pub struct ScriptReading {
     /// Names whose validity depends on the site: partitions, accounts, nodes, features, licenses, jobs of a
     /// dependency.
     pub site_names: Vec<LineRemark>,
+    /// Generic resources other than GPUs, all of which the site must define.
+    pub other_resources: Vec<OtherResource>,
     /// Notes on lines that Slurm ignores or interprets unexpectedly, and on options of plugins.
     pub notes: Vec<LineRemark>,
 }
@@ -29,7 +31,7 @@ pub struct LineRemark {
     pub line: Option<usize>,
     /// The text that the remark is about, as written.
     pub text: String,
-    /// How Slurm treats it, or why it is unknown.
+    /// How Slurm treats the line, or why it is unknown.
     pub why: String,
 }
 
@@ -58,12 +60,12 @@ pub struct ResourceRequest {
     pub gpus_total: Option<u64>,
     /// Whether Slurm may choose more nodes, and thus more GPUs than `gpus_total`.
     pub gpus_total_is_minimum: bool,
-    /// GPUs per node; `None` if Slurm chooses the distribution.
+    /// GPUs per node, of several types those of the first; `None` if Slurm chooses the distribution.
     pub gpus_per_node: Option<u64>,
     /// GPU type as written; the first of several.
     pub gpu_type: Option<String>,
-    /// All GPU types as written.
-    pub gpu_types: Vec<String>,
+    /// The GPUs of each type; GPUs without a type form one entry.
+    pub gpu_shares: Vec<GpuShare>,
     /// Number of tasks.
     pub ntasks: Option<u64>,
     /// CPUs per task, usually 1.
@@ -89,6 +91,28 @@ pub struct ResourceRequest {
     pub constraint: Option<String>,
     /// How the job shares its nodes.
     pub exclusive: Exclusive,
+}
+
+/// The GPUs of one type in a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuShare {
+    /// GPU type as written; `None` for any type.
+    pub kind: Option<String>,
+    /// Total number.
+    pub total: u64,
+    /// Number per node; `None` if Slurm chooses the distribution.
+    pub per_node: Option<u64>,
+}
+
+/// A generic resource other than GPUs in a request, such as `shard:2`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherResource {
+    /// Line number, from 1; `None` for an option of the environment or the command line.
+    pub line: Option<usize>,
+    /// The option as written.
+    pub text: String,
+    /// Name of the resource: `shard`.
+    pub name: String,
 }
 
 /// Maximum run time of a job.

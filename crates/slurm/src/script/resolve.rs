@@ -3,7 +3,7 @@
 use super::gpus::total;
 use super::gres::{GpuCounts, GresItem, GresLists, gpus, gpus_of_task, gres, tres_per_task};
 use super::numbers::{mebibytes, time_limit};
-use super::request::{Exclusive, ResourceRequest, TimeLimit};
+use super::request::{Exclusive, GpuShare, ResourceRequest, TimeLimit};
 use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 use super::tasks::{Note, TaskCounts, counts};
@@ -35,20 +35,20 @@ pub(super) fn resolve(
     counts.cpus_per_task = counts.cpus_per_task.or(cpus_per_task);
     note_numbers(settings, version, &mut notes);
     let mut all = lists.gpus()?;
-    let gpus_total = total(&mut all, &mut counts, settings, version)?;
+    let totals = total(&mut all, &mut counts, settings, version)?;
     counts.most_nodes = counts.most_nodes.or(counts.listed_nodes);
     if let Some(text) = settings.text("constraint").filter(|_| !settings.is_unknown("constraint")) {
         check_features(text, version)?;
     }
     let mut request = plain_request(settings);
-    count_gpus(&mut request, &all, &lists, gpus_total, &counts, &mut notes);
+    count_gpus(&mut request, (&all, &totals), &lists, &counts, &mut notes);
     request.nodes_min = Some(request.nodes_min.or(counts.least_nodes).unwrap_or(1));
     request.nodes_max = counts.most_nodes;
     request.ntasks = Some(counts.tasks.unwrap_or(counts.usual_tasks));
     request.cpus_per_task = Some(counts.cpus_per_task.unwrap_or(1));
     request.cpus_per_gpu = counts.cpus_per_gpu;
     forget_unknown(&mut request, settings, &all);
-    if request.exclusive == Exclusive::Nodes && gpus_total > 0 {
+    if request.exclusive == Exclusive::Nodes && totals.iter().any(|total| *total > 0) {
         notes.push(("exclusive", "the job gets all GPUs and CPUs of its nodes".to_owned()));
     }
     Ok(ResolvedRequest { request, notes })
@@ -153,12 +153,15 @@ fn lists(settings: &ComponentSettings, version: SlurmVersion) -> Result<(Option<
     };
     let tasks = settings.text("tres-per-task").filter(|_| !settings.is_unknown("tres-per-task"));
     let (cpus, of_tasks) = tasks.map_or(Ok((None, Vec::new())), |text| tres_per_task(text, version))?;
-    let both = "You can not have --tres-per-task and";
+    let both = |tres: &str, option: &str| {
+        let tres = if version.is_at_least(24, 5) { format!("={tres}=") } else { String::new() };
+        Err(format!("You can not have --tres-per-task{tres} and --{option} please use one or the other"))
+    };
     if cpus.is_some() && settings.is_set("cpus-per-task") {
-        return Err(format!("{both} --cpus-per-task please use one or the other"));
+        return both("cpu", "cpus-per-task");
     }
     if of_tasks.iter().any(GresItem::is_gpu) && settings.is_given("gpus-per-task") {
-        return Err(format!("{both} --gpus-per-task please use one or the other"));
+        return both("gres/gpu", "gpus-per-task");
     }
     let lists = GresLists {
         job: read("gpus")?,
@@ -230,19 +233,29 @@ fn plain_request(settings: &ComponentSettings) -> ResourceRequest {
 /// Fills in the fields of GPUs.
 fn count_gpus(
     request: &mut ResourceRequest,
-    gpus: &[GpuCounts],
+    (gpus, totals): (&[GpuCounts], &[u64]),
     lists: &GresLists,
-    total: u64,
     counts: &TaskCounts,
     notes: &mut Vec<Note>,
 ) {
+    let total = totals.iter().copied().fold(0, u64::saturating_add);
     let tasks = counts.tasks.unwrap_or(counts.usual_tasks);
     let nodes = counts.least_nodes.zip(counts.most_nodes);
     let is_fixed = nodes.is_some_and(|(least, most)| least == most);
     let is_by_job = gpus.iter().any(|gpu_counts| gpu_counts.per_job > 0);
     let by_node: Vec<u64> = lists.node.iter().filter(|item| item.is_gpu()).map(|item| item.count).collect();
     request.gpus_total = Some(total);
-    request.gpu_types = gpus.iter().filter_map(|gpu_counts| gpu_counts.kind.clone()).collect();
+    request.gpu_shares = gpus
+        .iter()
+        .zip(totals)
+        .map(|(gpu_counts, total)| GpuShare {
+            kind: gpu_counts.kind.clone(),
+            total: *total,
+            per_node: Some(gpu_counts.per_node)
+                .filter(|count| *count > 0)
+                .or_else(|| Some(*total).filter(|_| nodes == Some((1, 1)))),
+        })
+        .collect();
     request.gpu_type =
         gpus.iter().find_map(|gpu_counts| gpu_counts.kind.clone()).filter(|kind| !kind.contains(':'));
     request.gpus_per_node = match by_node.first() {
@@ -283,7 +296,7 @@ fn forget_unknown(request: &mut ResourceRequest, settings: &ComponentSettings, g
     }
     if no_gpus {
         (request.gpus_per_node, request.gpu_type) = (None, None);
-        request.gpu_types.clear();
+        request.gpu_shares.clear();
     }
     if no_gpus || no_nodes && by_node || no_tasks && by_task {
         (request.gpus_total, request.gpus_total_is_minimum) = (None, false);

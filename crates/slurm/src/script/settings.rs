@@ -9,7 +9,7 @@ use super::placeholders::{Placeholder, placeholder};
 use super::request::{Exclusive, LineRemark};
 use super::source::SlurmVersion;
 
-/// Options whose text Slurm uses unchanged and `request` repeats.
+/// Options whose text Slurm uses unchanged, and which the parsed request contains as text.
 const TEXTS: [&str; 4] = ["account", "partition", "qos", "constraint"];
 
 /// Options that do not affect a job's request.
@@ -29,7 +29,7 @@ const UNASKED: [&str; 13] = [
     "propagate",
 ];
 
-/// The last option of a name.
+/// The last of the options with a name.
 #[derive(Clone, Debug)]
 pub(super) struct GivenOption {
     pub value: Option<String>,
@@ -97,8 +97,8 @@ impl ComponentSettings {
         Ok(())
     }
 
-    /// Applies an environment variable. For an option without a value, `yes`, a number or an empty text sets
-    /// it.
+    /// Applies an environment variable. An option without a value is set by `yes`, a number other than 0, or
+    /// an empty text; other texts unset it.
     ///
     /// # Errors
     /// Slurm's message about its value.
@@ -209,7 +209,7 @@ impl ComponentSettings {
         self.values.keys().any(|name| self.is_unknown(name) && !UNASKED.contains(name))
     }
 
-    /// Returns the last of `--exclusive` and `--oversubscribe`; only the former makes nodes exclusive.
+    /// Returns the last of `--exclusive` and `--oversubscribe`; only `--exclusive` makes nodes exclusive.
     pub(super) fn exclusive(&self) -> Exclusive {
         if self.is_set("exclusive") { self.shared } else { Exclusive::No }
     }

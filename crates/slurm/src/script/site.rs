@@ -1,8 +1,8 @@
 //! Names and numbers whose validity depends on the site.
 
-use super::gres::{gpus, gres};
+use super::gres::{GresItem, gpus, gres, tres_per_task};
 use super::numbers::{USUAL_LAST_INDEX, array};
-use super::request::LineRemark;
+use super::request::{LineRemark, OtherResource};
 use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 
@@ -22,6 +22,27 @@ const NAMES: [(&str, &str); 10] = [
     ("qos", "this QOS"),
     ("reservation", "this reservation"),
 ];
+
+/// Returns the generic resources other than GPUs.
+pub(super) fn other_resources(settings: &ComponentSettings, version: SlurmVersion) -> Vec<OtherResource> {
+    let read = |name: &str, items: fn(&str, SlurmVersion) -> Vec<GresItem>| -> Vec<OtherResource> {
+        let Some(setting) = settings.get(name).filter(|setting| setting.placeholder.is_none()) else {
+            return Vec::new();
+        };
+        let of = |item: GresItem| OtherResource {
+            line: setting.line,
+            text: setting.text.clone(),
+            name: item.name,
+        };
+        let items = items(setting.value.as_deref().unwrap_or_default(), version);
+        items.into_iter().filter(|item| !item.is_gpu()).map(of).collect()
+    };
+    let of_node = read("gres", |text, version| gres(text, version).unwrap_or_default());
+    let of_task = read("tres-per-task", |text, version| {
+        tres_per_task(text, version).map_or_else(|_| Vec::new(), |(_, items)| items)
+    });
+    [of_node, of_task].concat()
+}
 
 /// Returns the values whose validity depends on the site.
 pub(super) fn site_names(settings: &ComponentSettings, version: SlurmVersion) -> Vec<LineRemark> {

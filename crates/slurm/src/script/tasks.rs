@@ -20,7 +20,7 @@ pub(super) struct TaskCounts {
     pub is_late: bool,
     /// Maximum number of nodes, if an option sets it.
     pub most_nodes: Option<u64>,
-    /// Maximum number of nodes from `--nodelist`, which the controller adds.
+    /// Maximum number of nodes that the controller derives from `--nodelist`.
     pub listed_nodes: Option<u64>,
     /// Number of tasks, if an option sets it or it follows from other values.
     pub tasks: Option<u64>,

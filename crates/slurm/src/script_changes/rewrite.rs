@@ -26,7 +26,7 @@ pub struct LineChange {
 /// An option that cannot be changed in the script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotInScript {
-    /// The command line sets it and has precedence.
+    /// The command line sets the option and has precedence.
     #[error("--{name} is given on the command line, which wins over the script: change it there")]
     CommandLine { name: String },
     #[error("the environment sets --{name} ({variable}), and wins over the script: change it there")]
@@ -40,7 +40,8 @@ pub enum NotInScript {
 /// Returns a script with these settings.
 ///
 /// # Errors
-/// If the script does not set the option, or its value cannot be replaced.
+/// If the command line or the environment sets an option, its value cannot be replaced, or there is no place
+/// for a new line.
 pub fn rewrite(
     script: &[u8],
     reading: &ScriptReading,

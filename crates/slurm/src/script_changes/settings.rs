@@ -9,7 +9,7 @@ use hsched_queue::Change;
 /// An option of `sbatch` and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its long name without dashes.
+    /// The option's long name without dashes.
     pub name: String,
     pub value: String,
 }

@@ -1,8 +1,10 @@
 //! A script's request on the cluster of a snapshot, in the queue model's form, with the site's defaults
 //! filled in.
 
+use std::collections::BTreeSet;
+
 use crate::sbatch_options;
-use crate::script::{Exclusive, ResourceRequest, ScriptReading, TimeLimit};
+use crate::script::{Exclusive, GpuShare, ResourceRequest, ScriptReading, TimeLimit};
 use hsched_model::number::to_f64;
 use hsched_model::{Asks, FurtherOptions, GpuAsk, GpuType, Request, RequestId, SbatchOptions, Seconds};
 use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, meets};
@@ -55,14 +57,15 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
         [] => std::slice::from_ref(&asked.total),
         components => components,
     };
-    let requests: Option<Vec<Request>> =
+    let site_requests: Option<Vec<(Request, Vec<String>)>> =
         components.iter().map(|resource_request| request(resource_request, &extra, snapshot)).collect();
+    let site_requests = site_requests?;
     let mut not_counted = extra.not_counted;
     let reservation = extra.further.reservation.filter(|name| !has_reservation(snapshot, name));
     not_counted.extend(reservation.map(|name| format!("--reservation={name}")));
-    let further_types =
-        components.iter().flat_map(|resource_request| resource_request.gpu_types.iter().skip(1));
-    not_counted.extend(further_types.map(|name| format!("GPUs of type {name}")));
+    not_counted.extend(site_requests.iter().flat_map(|(_, ignored)| ignored.clone()));
+    let others = reading.other_resources.iter().map(|resource| resource.text.clone());
+    not_counted.extend(others.collect::<BTreeSet<_>>());
     let shared = |resource_request: &ResourceRequest| match resource_request.exclusive {
         Exclusive::No | Exclusive::Nodes => None,
         Exclusive::User => Some("--exclusive=user"),
@@ -70,7 +73,8 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
         _ => Some("--oversubscribe"),
     };
     not_counted.extend(components.iter().find_map(shared).map(str::to_owned));
-    Some(SiteRequest { requests: requests?, not_counted })
+    let requests = site_requests.into_iter().map(|(request, _)| request).collect();
+    Some(SiteRequest { requests, not_counted })
 }
 
 /// Interprets the options that the reader leaves unchanged.
@@ -89,19 +93,18 @@ fn has_reservation(snapshot: &Snapshot, name: &str) -> bool {
     snapshot.reservations.iter().any(|reservation| reservation.name == name)
 }
 
+/// Returns the request of a component, and what it ignores.
 fn request(
     resource_request: &ResourceRequest,
     extra: &SbatchOptions,
     snapshot: &Snapshot,
-) -> Option<Request> {
+) -> Option<(Request, Vec<String>)> {
     let names: Vec<&str> =
         resource_request.partition.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
     let site = UsableNodes { snapshot, names, features: resource_request.constraint.as_deref() };
-    let gpu_type = match &resource_request.gpu_type {
-        Some(name) => Some(GpuType::new(name)?),
-        None => None,
-    };
-    let largest = site.largest(gpu_type.as_ref());
+    let shares: Option<Vec<TypedShare>> = resource_request.gpu_shares.iter().map(TypedShare::new).collect();
+    let (shares, mut ignored) = site.possible(shares?);
+    let largest = site.largest(&shares);
     let all_gpus = resource_request.gpus_total?;
     let cpus_per_task = resource_request.cpus_per_task.unwrap_or(1).max(1);
     let all_cpus = match resource_request.cpus_per_gpu {
@@ -112,10 +115,14 @@ fn request(
     // If Slurm may choose, it uses as many nodes as the GPUs and the tasks need.
     if resource_request.nodes_max.is_none() {
         let needed = |amount: u64, there: u64| if there > 0 { amount.div_ceil(there) } else { 1 };
-        let of_gpus = resource_request.gpus_per_node.map_or_else(|| needed(all_gpus, largest.gpus), |_| 1);
+        let of_gpus = shares.iter().map(|share| site.nodes_for(share)).max().unwrap_or(1);
         nodes = nodes.max(of_gpus).max(needed(all_cpus, largest.cpus));
     }
-    let per_node = resource_request.gpus_per_node.unwrap_or_else(|| all_gpus.div_ceil(nodes));
+    let split: Vec<GpuSplit> = shares.iter().map(|share| site.split(share, nodes)).collect();
+    if split.iter().any(|part| part.is_uneven) {
+        ignored.push(format!("the uneven split of {all_gpus} GPUs over {nodes} nodes"));
+    }
+    let per_node: u64 = split.iter().map(|part| part.per_node).fold(0, u64::saturating_add);
     let cpus = match resource_request.cpus_per_gpu {
         Some(each) => each.saturating_mul(per_node),
         None => resource_request.ntasks?.div_ceil(nodes).saturating_mul(cpus_per_task),
@@ -133,13 +140,14 @@ fn request(
         (None, None, None) => None,
     };
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let gpus = (per_node > 0).then(|| GpuAsk { gpu_type, count: count(per_node) });
+    let gpus = shares.into_iter().zip(split).filter(|(_, part)| part.per_node > 0);
+    let gpus = gpus.map(|(share, part)| GpuAsk { gpu_type: share.gpu_type, count: count(part.per_node) });
     let limit = site.limit(resource_request.time_limit);
-    Some(Request {
+    let request = Request {
         id: RequestId::default(),
         asks: Asks {
             nodes: count(nodes),
-            gpus: gpus.into_iter().collect(),
+            gpus: gpus.collect(),
             cpus: (cpus > 0).then_some(cpus),
             memory_mib: memory,
             exclusive: resource_request.exclusive == Exclusive::Nodes,
@@ -155,7 +163,8 @@ fn request(
             reservation: extra.further.reservation.clone().filter(|name| has_reservation(snapshot, name)),
             ..extra.further.clone()
         },
-    })
+    };
+    Some((request, ignored))
 }
 
 /// The part of a cluster that a job may use.
@@ -165,12 +174,44 @@ struct UsableNodes<'a> {
     features: Option<&'a str>,
 }
 
+/// The GPUs of one type in a request.
+struct TypedShare {
+    gpu_type: Option<GpuType>,
+    total: u64,
+    per_node: Option<u64>,
+}
+
+/// The GPUs of one type on each node.
+#[derive(Clone, Copy)]
+struct GpuSplit {
+    per_node: u64,
+    /// Whether some nodes must provide more than `per_node`.
+    is_uneven: bool,
+}
+
 /// The maximum resources of a node, and the smallest memory of any.
 #[derive(Clone, Copy, Default)]
 struct Largest {
-    gpus: u64,
     cpus: u64,
     least_memory: Option<u64>,
+}
+
+impl TypedShare {
+    /// Returns a share with its type; `None` if no cluster can have such a type.
+    fn new(share: &GpuShare) -> Option<Self> {
+        let gpu_type = match &share.kind {
+            Some(name) => Some(GpuType::new(name)?),
+            None => None,
+        };
+        Some(Self { gpu_type, total: share.total, per_node: share.per_node })
+    }
+
+    /// Returns the number of its GPUs that a node has.
+    fn on(&self, node: &QueueNode) -> u64 {
+        let is_wanted = |gpu_type: &GpuType| self.gpu_type.as_ref().is_none_or(|wanted| wanted == gpu_type);
+        let gpus = node.gpus.iter().filter(|gpu| is_wanted(&gpu.gpu_type));
+        gpus.map(|gpu| u64::from(gpu.count)).sum()
+    }
 }
 
 impl UsableNodes<'_> {
@@ -182,28 +223,80 @@ impl UsableNodes<'_> {
         self.snapshot.partitions.iter().filter(is_named)
     }
 
-    fn largest(&self, gpu_type: Option<&GpuType>) -> Largest {
+    /// Returns the nodes that accept jobs of its partitions and have its features.
+    fn nodes(&self) -> Vec<&QueueNode> {
         let names: Vec<&str> = self.partitions().map(|partition| partition.name.as_str()).collect();
         let is_in = |node: &&QueueNode| {
             let is_in = names.is_empty()
                 || node.partitions.is_empty()
                 || names.iter().any(|name| node.partitions.contains(*name));
             let has_features = self.features.is_none_or(|feature| meets(feature, &node.features));
-            let has_type =
-                gpu_type.is_none_or(|gpu_type| node.gpus.iter().any(|gpu| gpu.gpu_type == *gpu_type));
-            node.usable == NodeUse::Up && is_in && has_features && has_type
+            node.usable == NodeUse::Up && is_in && has_features
         };
-        let gpus = |node: &QueueNode| -> u64 {
-            let gpus =
-                node.gpus.iter().filter(|gpu| gpu_type.is_none_or(|gpu_type| gpu.gpu_type == *gpu_type));
-            gpus.map(|gpu| u64::from(gpu.count)).sum()
-        };
-        let nodes: Vec<&QueueNode> = self.snapshot.nodes.iter().filter(is_in).collect();
+        self.snapshot.nodes.iter().filter(is_in).collect()
+    }
+
+    /// Returns the shares that the model can place, and names of the others.
+    ///
+    /// Slurm may allocate several types without a number per node on different nodes; the model places all
+    /// types on each node. If no node has all of them, only the largest share counts.
+    fn possible(&self, mut shares: Vec<TypedShare>) -> (Vec<TypedShare>, Vec<String>) {
+        let is_fixed = shares.len() < 2 || shares.iter().all(|share| share.per_node.is_some());
+        if is_fixed || self.nodes().iter().any(|node| shares.iter().all(|share| share.on(node) > 0)) {
+            return (shares, Vec::new());
+        }
+        shares.sort_by_key(|share| std::cmp::Reverse(share.total));
+        let others = shares.split_off(1);
+        let name = |share: &TypedShare| share.gpu_type.as_ref().map_or("any", GpuType::as_str).to_owned();
+        (shares, others.iter().map(|share| format!("GPUs of type {}", name(share))).collect())
+    }
+
+    fn largest(&self, shares: &[TypedShare]) -> Largest {
+        let has_types =
+            |node: &&QueueNode| shares.iter().all(|share| share.gpu_type.is_none() || share.on(node) > 0);
+        let nodes: Vec<&QueueNode> = self.nodes().into_iter().filter(has_types).collect();
         Largest {
-            gpus: nodes.iter().map(|node| gpus(node)).max().unwrap_or(0),
             cpus: nodes.iter().filter_map(|node| node.cpus).max().unwrap_or(0),
             least_memory: nodes.iter().filter_map(|node| node.memory_mib).min(),
         }
+    }
+
+    /// Returns the numbers of a share's GPUs of all nodes, the largest first.
+    fn stock(&self, share: &TypedShare) -> Vec<u64> {
+        let mut stock: Vec<u64> = self.nodes().iter().map(|node| share.on(node)).collect();
+        stock.sort_unstable_by(|a, b| b.cmp(a));
+        stock
+    }
+
+    /// Returns the smallest number of nodes that have a share's GPUs together.
+    fn nodes_for(&self, share: &TypedShare) -> u64 {
+        if share.per_node.is_some() {
+            return 1;
+        }
+        let (mut sum, mut nodes) = (0, 0);
+        let stock = self.stock(share);
+        for count in &stock {
+            if sum >= share.total {
+                break;
+            }
+            (sum, nodes) = (sum + count, nodes + 1);
+        }
+        let largest = stock.first().copied().filter(|count| *count > 0);
+        if sum >= share.total { nodes.max(1) } else { largest.map_or(1, |count| share.total.div_ceil(count)) }
+    }
+
+    /// Returns a share's GPUs per node on this number of nodes: equal numbers if nodes have them, else the
+    /// largest number that each of them has.
+    fn split(&self, share: &TypedShare, nodes: u64) -> GpuSplit {
+        let even = share.total.div_ceil(nodes);
+        if let Some(per_node) = share.per_node {
+            return GpuSplit { per_node, is_uneven: false };
+        }
+        let mut stock = self.stock(share);
+        stock.truncate(usize::try_from(nodes).unwrap_or(usize::MAX));
+        let is_enough = u64::try_from(stock.len()) == Ok(nodes) && stock.iter().sum::<u64>() >= share.total;
+        let least = stock.last().copied().filter(|least| is_enough && *least < even);
+        GpuSplit { per_node: least.unwrap_or(even), is_uneven: least.is_some() }
     }
 
     /// Returns the limit that Slurm assigns to the job.

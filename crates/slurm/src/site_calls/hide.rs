@@ -6,7 +6,7 @@ use crate::record::{FIELD_END, RECORD_END, value};
 
 /// The treatment of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Handling {
+enum ValueTreatment {
     Keep,
     Hosts,
     User,
@@ -27,33 +27,33 @@ enum Handling {
 const LEFT_OUT: &str = "-";
 
 /// Fields and keys that identify people or their property.
-const NAMING: [(&str, Handling); 26] = [
-    ("nodelist", Handling::Hosts),
-    ("nodes", Handling::Hosts),
-    ("reqnodelist", Handling::Hosts),
-    ("reqnodes", Handling::Hosts),
-    ("excnodelist", Handling::Hosts),
-    ("schednodelist", Handling::Hosts),
-    ("batchhost", Handling::Hosts),
-    ("user", Handling::User),
-    ("username", Handling::User),
-    ("users", Handling::Users),
-    ("userid", Handling::NumberedUser),
-    ("groupid", Handling::NumberedUser),
-    ("account", Handling::Account),
-    ("accounts", Handling::Accounts),
-    ("parentname", Handling::Account),
-    ("allowaccounts", Handling::Accounts),
-    ("denyaccounts", Handling::Accounts),
-    ("name", Handling::Job),
-    ("jobname", Handling::Job),
-    ("reservation", Handling::Reservation),
-    ("reservationname", Handling::Reservation),
-    ("reason", Handling::Reason),
-    ("comment", Handling::Comment),
-    ("cluster", Handling::Cluster),
-    ("clustername", Handling::Cluster),
-    ("allocnode:sid", Handling::LeaveOut),
+const NAMING: [(&str, ValueTreatment); 26] = [
+    ("nodelist", ValueTreatment::Hosts),
+    ("nodes", ValueTreatment::Hosts),
+    ("reqnodelist", ValueTreatment::Hosts),
+    ("reqnodes", ValueTreatment::Hosts),
+    ("excnodelist", ValueTreatment::Hosts),
+    ("schednodelist", ValueTreatment::Hosts),
+    ("batchhost", ValueTreatment::Hosts),
+    ("user", ValueTreatment::User),
+    ("username", ValueTreatment::User),
+    ("users", ValueTreatment::Users),
+    ("userid", ValueTreatment::NumberedUser),
+    ("groupid", ValueTreatment::NumberedUser),
+    ("account", ValueTreatment::Account),
+    ("accounts", ValueTreatment::Accounts),
+    ("parentname", ValueTreatment::Account),
+    ("allowaccounts", ValueTreatment::Accounts),
+    ("denyaccounts", ValueTreatment::Accounts),
+    ("name", ValueTreatment::Job),
+    ("jobname", ValueTreatment::Job),
+    ("reservation", ValueTreatment::Reservation),
+    ("reservationname", ValueTreatment::Reservation),
+    ("reason", ValueTreatment::Reason),
+    ("comment", ValueTreatment::Comment),
+    ("cluster", ValueTreatment::Cluster),
+    ("clustername", ValueTreatment::Cluster),
+    ("allocnode:sid", ValueTreatment::LeaveOut),
 ];
 
 /// Fields and keys without personal data.
@@ -94,35 +94,35 @@ impl Call {
     }
 }
 
-fn handling(key: &str) -> Handling {
+fn handling(key: &str) -> ValueTreatment {
     let key = key.to_ascii_lowercase();
     let naming = NAMING.iter().find(|(name, _)| *name == key).map(|(_, handling)| *handling);
-    naming.unwrap_or(if is_in(PLAIN, &key) { Handling::Keep } else { Handling::LeaveOut })
+    naming.unwrap_or(if is_in(PLAIN, &key) { ValueTreatment::Keep } else { ValueTreatment::LeaveOut })
 }
 
 fn is_in(list: &str, key: &str) -> bool {
     list.split_whitespace().any(|word| word == key)
 }
 
-fn hide(handling: Handling, text: &str, names: &mut NameReplacer) -> String {
+fn hide(handling: ValueTreatment, text: &str, names: &mut NameReplacer) -> String {
     let mut each = |text: &str, replace: fn(&mut NameReplacer, &str) -> String| {
         text.split(',').map(|name| replace(names, name)).collect::<Vec<_>>().join(",")
     };
     match handling {
-        Handling::Users => each(text, NameReplacer::user),
-        Handling::Accounts if text.eq_ignore_ascii_case("all") => text.to_owned(),
-        Handling::Accounts => each(text, NameReplacer::account),
-        Handling::Hosts => names.hosts(text),
-        Handling::User => names.user(text),
-        Handling::Account => names.account(text),
-        Handling::Job => names.job(text),
-        Handling::Reservation => names.reservation(text),
-        Handling::Reason => names.reason(text),
-        Handling::Comment => names.comment(text),
-        Handling::NumberedUser => format!("{}(0)", names.user(text.split('(').next().unwrap_or(text))),
-        Handling::Cluster if value(text).is_some() => "cluster".to_owned(),
-        Handling::LeaveOut if value(text).is_some() => LEFT_OUT.to_owned(),
-        Handling::Keep | Handling::Cluster | Handling::LeaveOut => text.to_owned(),
+        ValueTreatment::Users => each(text, NameReplacer::user),
+        ValueTreatment::Accounts if text.eq_ignore_ascii_case("all") => text.to_owned(),
+        ValueTreatment::Accounts => each(text, NameReplacer::account),
+        ValueTreatment::Hosts => names.hosts(text),
+        ValueTreatment::User => names.user(text),
+        ValueTreatment::Account => names.account(text),
+        ValueTreatment::Job => names.job(text),
+        ValueTreatment::Reservation => names.reservation(text),
+        ValueTreatment::Reason => names.reason(text),
+        ValueTreatment::Comment => names.comment(text),
+        ValueTreatment::NumberedUser => format!("{}(0)", names.user(text.split('(').next().unwrap_or(text))),
+        ValueTreatment::Cluster if value(text).is_some() => "cluster".to_owned(),
+        ValueTreatment::LeaveOut if value(text).is_some() => LEFT_OUT.to_owned(),
+        ValueTreatment::Keep | ValueTreatment::Cluster | ValueTreatment::LeaveOut => text.to_owned(),
     }
 }
 
@@ -143,8 +143,8 @@ fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Na
             let is_free = fields[0] == "NodeList" && *field == "Reason";
             // The replacement must match that QOS in all other output.
             let is_qos = fields[0] == "Name" && *field == "Name";
-            let known = if is_qos { Handling::Keep } else { handling(field) };
-            hide(if is_free { Handling::LeaveOut } else { known }, text, names)
+            let known = if is_qos { ValueTreatment::Keep } else { handling(field) };
+            hide(if is_free { ValueTreatment::LeaveOut } else { known }, text, names)
         });
         line_break.to_owned() + &hidden.collect::<Vec<_>>().join(&separator.to_string())
     };
@@ -196,7 +196,11 @@ fn config(line: &str, names: &mut NameReplacer) -> Option<String> {
     }
     let (key, text) = line.split_once('=')?;
     let known = key.trim().to_ascii_lowercase();
-    let handling = if handling(&known) == Handling::Cluster { Handling::Cluster } else { Handling::Keep };
+    let handling = if handling(&known) == ValueTreatment::Cluster {
+        ValueTreatment::Cluster
+    } else {
+        ValueTreatment::Keep
+    };
     is_in(CONFIG, &known).then(|| format!("{key}= {}", hide(handling, text.trim(), names)))
 }
 
@@ -229,7 +233,7 @@ mod tests {
         for call in calls("alice", None, now, now, &[]) {
             if let OutputLayout::Records(fields) | OutputLayout::Lines(_, fields) = call.layout {
                 let unknown: Vec<_> =
-                    fields.iter().filter(|field| handling(field) == Handling::LeaveOut).collect();
+                    fields.iter().filter(|field| handling(field) == ValueTreatment::LeaveOut).collect();
                 assert!(unknown.is_empty(), "{}: {unknown:?}", call.name);
             }
         }

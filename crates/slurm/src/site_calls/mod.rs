@@ -17,7 +17,7 @@ pub use self::names::NameReplacer;
 /// A call with the layout of its output.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Name of its output, without an extension.
+    /// Name of the call's output, without an extension.
     pub name: String,
     pub command: CommandLine,
     layout: OutputLayout,
@@ -86,7 +86,7 @@ pub fn calls(
 mod tests {
     use super::*;
 
-    /// Commands that change something, and `squeue -h`, which only checks the connection.
+    /// Commands that change something.
     const NOT_READ: [&str; 3] = ["sbatch", "scancel", "scontrol update"];
 
     #[test]

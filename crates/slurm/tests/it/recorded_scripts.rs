@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use hsched_model::formats::parse_duration;
 use hsched_model::number::to_u64;
-use hsched_slurm::batch_script::{self, Imported};
+use hsched_slurm::batch_script::{self, ImportedJob};
 use hsched_slurm::script::{ScriptReading, ScriptSource, SlurmVersion, read_script};
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn nothing_is_imported_wrong_in_silence() {
 }
 
 /// Returns the differences between an import and Slurm that have neither a remark nor a TODO.
-fn silent_mistakes(case: &Case, answer: &Value, imported: &Imported) -> Vec<String> {
+fn silent_mistakes(case: &Case, answer: &Value, imported: &ImportedJob) -> Vec<String> {
     let says = |words: &[&str]| {
         imported.remarks.iter().any(|remark| words.iter().any(|word| remark.text.contains(word)))
     };

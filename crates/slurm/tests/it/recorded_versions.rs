@@ -1,7 +1,8 @@
 //! Output of each version of Slurm, read by the parsers and compared with the output of other commands at the
 //! same time.
 //!
-//! `tests/record-slurm` makes the recordings; `expected.json` comes from `scontrol show`, `sinfo -o`, `sacctmgr` and the jobs themselves.
+//! `tests/record-slurm` creates the recordings; `expected.json` comes from `scontrol show`, `sinfo -o`,
+//! `sacctmgr` and the jobs themselves.
 
 use std::collections::BTreeSet;
 use std::fs;

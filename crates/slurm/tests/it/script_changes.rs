@@ -1,10 +1,10 @@
-//! Changes of scripts: the resulting options, of which only the bytes of the values change.
+//! Changes of scripts: the resulting options; in the script, only the bytes of the values change.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use hsched_model::{GpuType, Request, Seconds};
+use hsched_model::{GpuAsk, GpuType, Request, Seconds};
 use hsched_queue::{Change, Snapshot};
 use hsched_slurm::script::{ScriptReading, ScriptSource, read_script};
 use hsched_slurm::script_changes::{NotInScript, Setting, rewrite, settings, site_request, words};
@@ -71,6 +71,34 @@ fn a_script_asks_for_what_the_site_makes_of_it() {
     let other = other.expect("known");
     assert_eq!(other.not_counted, ["--licenses=a:1", "--dependency=singleton"]);
     assert_eq!(other.requests[0].asks.exclude.len(), 1);
+}
+
+/// Slurm 24.11 allocated these GPUs on nodes of such sizes: 4 + 4 + 2 for `--gpus=v100:10`.
+#[test]
+fn several_types_and_uneven_splits_are_kept() {
+    let text = r#"{"schema": "hsched.queue/1", "taken_at": 1, "nodes": [
+        {"name": "v1", "gpus": [{"type": "v100", "count": 4}]}, {"name": "v2", "gpus": [{"type": "v100", "count": 4}]},
+        {"name": "t1", "gpus": [{"type": "t4", "count": 4}]},
+        {"name": "m1", "gpus": [{"type": "v100", "count": 2}, {"type": "t4", "count": 2}]}]}"#;
+    let snapshot = Snapshot::parse(text).expect("a snapshot");
+    let check = |options: &str, expected: &str, not_counted: &[&str]| {
+        let found = site_request(&read(&script(options), &[]), &snapshot).expect("known");
+        let asks = &found.requests[0].asks;
+        let gpu_type = |ask: &GpuAsk| ask.gpu_type.as_ref().map_or("any", GpuType::as_str).to_owned();
+        let gpus: Vec<String> =
+            asks.gpus.iter().map(|ask| format!("{}:{}", gpu_type(ask), ask.count)).collect();
+        assert_eq!(format!("{} x {}", asks.nodes, gpus.join(",")), expected, "{options}");
+        assert_eq!(found.not_counted, not_counted, "{options}");
+    };
+    check("--gres=gpu:v100:2,gpu:t4:2", "1 x v100:2,t4:2", &[]);
+    check("--gres=gpu:t4:1,gpu:t4:2", "1 x t4:2", &[]);
+    check("--gpus=v100:2,t4:1", "1 x v100:2,t4:1", &[]);
+    check("--gpus=v100:8", "2 x v100:4", &[]);
+    check("--gpus=v100:10", "3 x v100:2", &["the uneven split of 10 GPUs over 3 nodes"]);
+    check("--gpus=v100:11", "3 x v100:4", &[]);
+    check("--gpus=3 -N 2", "2 x any:2", &[]);
+    check("--gpus=v100:4,p100:1", "1 x v100:4", &["GPUs of type p100"]);
+    check("--gres=shard:2", "1 x ", &["--gres=shard:2"]);
 }
 
 #[test]

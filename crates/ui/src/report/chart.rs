@@ -41,7 +41,8 @@ pub(super) struct Chart {
 pub(super) struct Axis {
     pub label: String,
     pub is_log: bool,
-    /// The lower end of the axis, if it is less than all values. On a logarithmic axis, smaller values are drawn there.
+    /// The lower end of the axis, if it is below all values. On a logarithmic axis, smaller values are drawn
+    /// there.
     pub from: Option<f64>,
     /// The largest value that is shown, if it is larger than all others.
     pub to: Option<f64>,
@@ -240,7 +241,7 @@ impl<'a> Scale<'a> {
         ((of(value) - of(self.low)) / (of(self.high) - of(self.low))).clamp(0.0, 1.0)
     }
 
-    /// Returns at most eight round values on the axis.
+    /// Returns round values on the axis: powers of ten on a logarithmic axis, otherwise at most eight values.
     fn ticks(&self) -> Vec<f64> {
         if self.axis.is_log {
             let powers = (-9..15).map(|power| 10_f64.powi(power));

@@ -13,7 +13,7 @@ pub struct GpuHolding {
     /// The start of training, after a restart.
     pub work: f64,
     pub end: f64,
-    /// Node, type and number of its GPUs.
+    /// Node, type and number of the job's GPUs.
     pub gpus: Vec<(String, String, u32)>,
 }
 
@@ -42,7 +42,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the GPUs ordered by node and type.
+    /// Returns the GPUs in the order in which they were added.
     pub fn gpus(&self) -> &[ReportGpu] {
         &self.gpus
     }

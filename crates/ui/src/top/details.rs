@@ -30,8 +30,8 @@ pub fn top_details(tracked: &JobState, samples: &[NodeSamples], now: Time) -> Ve
     lines.iter().map(|line| harmless(line)).collect()
 }
 
-/// Returns a line about the GPUs of all running jobs, by type: their number and use. `samples_of` returns the
-/// samples of a job's running submission. `None` without samples.
+/// Returns a line about the GPUs of all running jobs, by type: their number and, from samples, their use.
+/// `samples_of` returns the samples of a job's running submission. `None` if no job runs.
 pub fn top_gpus(
     state: &State,
     samples_of: impl Fn(&JobState) -> Vec<NodeSamples>,

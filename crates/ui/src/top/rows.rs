@@ -15,12 +15,12 @@ pub struct TopRow {
     pub gpus: String,
     /// Completed and total epochs; `None` for a script.
     pub epochs: Option<(u64, u64)>,
-    /// When it ends or, while it waits, when it is expected to start.
+    /// When the job ends or, while it waits, when it is expected to start.
     pub ends: String,
     pub metric: String,
     /// Values of the metric by epoch; epochs without one are left out.
     pub curve: Vec<f64>,
-    /// Whether it is stuck.
+    /// Whether the job is stuck.
     pub is_stuck: bool,
     pub is_over: bool,
 }

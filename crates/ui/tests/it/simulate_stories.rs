@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hsched_engine::{Action, Answer, End, Event, News, Phase, State, SubmissionKey, Update, look};
 use hsched_lab::simulate::{
-    Delays, Incident, IncidentTime, Play, PlayOptions, Saving, SimulatedSite, SimulatedWorld,
+    Delays, Incident, IncidentTime, Play, PlayOptions, SaveReaction, SimulatedSite, SimulatedWorld,
 };
 use hsched_model::{Bytes, Cluster, GpuType, Job, JobName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective, Policy};
@@ -96,7 +96,11 @@ fn any_story() -> impl Strategy<Value = Script> {
         let jobs = (0..count).map(any_job).collect::<Vec<_>>();
         let incidents = proptest::collection::vec(any_incident(count, nodes), 0..5);
         let cancelled = proptest::collection::vec((0_u32..300, 0..count), 0..2);
-        let saving = prop_oneof![Just(Saving::AfterStep), Just(Saving::AfterEpoch), Just(Saving::Never)];
+        let saving = prop_oneof![
+            Just(SaveReaction::AfterStep),
+            Just(SaveReaction::AfterEpoch),
+            Just(SaveReaction::Never)
+        ];
         let delays = (0_u32..5, 0_u32..5, 0_u32..5, 0_u32..30);
         let moves = prop_oneof![Just(Moves::Never), (0.0..0.5_f64).prop_map(|margin| Moves::Auto { margin })];
         let ways = (saving, delays, moves, 1_u32..12, any::<bool>(), any::<bool>());
@@ -109,7 +113,7 @@ type Ingredients = (
     Vec<(u32, Job, Vec<f64>)>,
     Vec<Vec<Incident>>,
     Vec<(u32, usize)>,
-    (Saving, (u32, u32, u32, u32), Moves, u32, bool, bool),
+    (SaveReaction, (u32, u32, u32, u32), Moves, u32, bool, bool),
     u64,
 );
 

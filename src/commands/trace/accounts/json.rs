@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::gpus;
-use hsched_lab::trace::table::{NoEntry, Read};
+use hsched_lab::trace::table::{NoEntry, ParsedEntries};
 use hsched_lab::trace::{RecordedJob, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::SlurmState;
 
 /// Reads the jobs; identifies unreadable ones by job id, because line numbers of JSON mean little.
-pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<RecordedJob>, TraceError> {
+pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| TraceError::Other(format!("looks like JSON, but is not valid: {error}")))?;
     let Some(jobs) = value["jobs"].as_array() else {
         return Err(TraceError::Other("is JSON without jobs; `sacct --json` prints them".into()));
     };
-    let mut found = Read::default();
+    let mut found = ParsedEntries::default();
     for job in jobs {
         let entry = recorded(job, untyped).map_err(|why| match why {
             NoEntry::Bad(message) => NoEntry::Bad(format!("job {}: {message}", id(job))),
@@ -59,7 +59,7 @@ fn id(job: &Value) -> String {
     }
 }
 
-/// Returns the allocated TRES of the job, or else the requested ones.
+/// Returns the job's allocated generic resources as a TRES string, or else the requested ones.
 fn tres(job: &Value) -> String {
     let mut held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
     let Some(held) = held.find(|all| !all.is_empty()) else { return String::new() };

@@ -6,7 +6,7 @@ mod json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use hsched_lab::trace::table::{self, LineCells, NoEntry, Read};
+use hsched_lab::trace::table::{self, LineCells, NoEntry, ParsedEntries};
 use hsched_lab::trace::{RecordedJob, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::{SlurmState, Tres, amount, time};
@@ -19,7 +19,7 @@ use hsched_slurm::{SlurmState, Tres, amount, time};
 ///
 /// # Errors
 /// If there is no header, or a column is missing.
-pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<RecordedJob>, TraceError> {
+pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     if text.trim_start().starts_with('{') {
         return json::parse(text, untyped);
     }

@@ -27,7 +27,7 @@ fn an_epoch_is_done_when_rank_0_says_so() {
     let probed = |rank: usize| seen[0].ranks[rank].probes.iter().map(|timed| timed.batch).collect::<Vec<_>>();
     assert_eq!((probed(0), probed(1)), (vec![8], vec![]));
     let trials = probes(folder.path()).expect("reads");
-    assert_eq!(trials, [Timed { batch: 8, time: Seconds(0.1) }]);
+    assert_eq!(trials, [StepTiming { batch: 8, time: Seconds(0.1) }]);
     assert!(read(1).is_empty());
 }
 

@@ -38,7 +38,7 @@ impl SpeedFile {
     /// Returns all learnt speeds as CSV.
     ///
     /// # Errors
-    /// Never for a cache; otherwise the error of the writer.
+    /// If the CSV writer fails; no cache causes that.
     pub fn to_csv(&self) -> Result<String, SpeedFileError> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let wrong = |source| SpeedFileError::Csv { source };

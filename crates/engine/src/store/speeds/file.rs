@@ -20,8 +20,8 @@ use hsched_plan::throughput::Cache;
 /// The schema of speeds of single GPUs.
 const SINGLE: &str = "hsched.cache/1";
 
-/// The schema of a file that has a speed of a replica of several GPUs: version 0.2.0, which takes all speeds for
-/// those of one GPU, refuses it and leaves it as it is.
+/// The schema of a file with a speed of a replica of several GPUs. Version 0.2.0, which takes all speeds for
+/// those of one GPU, refuses such a file and leaves it unchanged.
 const REPLICAS: &str = "hsched.cache/2";
 
 /// Measured speeds, and this directory's contributor id.
@@ -87,7 +87,7 @@ impl SpeedFileError {
         }
     }
 
-    /// Returns whether the checksum does not match: the file is damaged or edited.
+    /// Returns whether the checksum is missing or does not match, because the file is damaged or was edited.
     pub fn is_of_checksum(&self) -> bool {
         matches!(self, Self::Checksum | Self::NoChecksum)
     }

@@ -13,7 +13,7 @@ pub enum StateError {
     #[error("{}: locked by another hsched", path.display())]
     Locked {
         path: PathBuf,
-        /// The process id of its holder, if it is recorded.
+        /// The process id of the lock's holder, if it is recorded.
         by: Option<u32>,
     },
     #[error("run {id} already exists in {}", folder.display())]

@@ -57,14 +57,14 @@ pub(super) enum Job {
 /// A member of the pool.
 #[derive(Clone, Debug)]
 pub(super) enum Member {
-    /// Its Slurm job is pending.
+    /// The member's Slurm job is pending.
     Pending,
     Working(Box<Worker<Files>>),
-    /// It holds the lock. After it has decided to leave: whether another allocation will follow.
+    /// The member holds the lock. After it has decided to leave: whether another allocation will follow.
     Leading(Box<(Worker<Files>, Leader<Files>, Option<bool>)>),
-    /// It was killed; its submissions may still run until Slurm reports that it is over.
+    /// The member was killed; its submissions may still run until Slurm reports that it is over.
     Killed,
-    /// Slurm reports that it is over, or it has left.
+    /// Slurm reports that the member is over, or it has left.
     Over,
 }
 

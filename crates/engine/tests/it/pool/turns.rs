@@ -134,7 +134,7 @@ impl Moment {
         self.running.insert((of.clone(), number));
     }
 
-    /// Takes a turn of the leader, which gives the first pending job to member `to`.
+    /// Takes a turn of the leader, which gives the first waiting job to member `to`.
     fn lead(
         &mut self,
         number: usize,

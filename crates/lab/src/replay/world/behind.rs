@@ -1,4 +1,4 @@
-//! Jobs with predecessors, which arrive when these have completed.
+//! Jobs with predecessors: such a job arrives once all its predecessors have completed.
 
 use crate::replay::trace::Trace;
 use crate::replay::world::ReplayWorld;
@@ -15,13 +15,13 @@ pub(super) fn by_place(trace: &Trace) -> Vec<usize> {
 }
 
 impl ReplayWorld<'_> {
-    /// Returns a job that has to complete before this one may start.
+    /// Returns the first predecessor of a job that has not completed.
     pub(in crate::replay) fn awaits(&self, job: usize) -> Option<usize> {
         let mut before = self.trace.jobs[job].after.iter().map(|&place| self.by_place[place]);
         before.find(|&other| self.record.jobs[other].completed.is_none())
     }
 
-    /// Records why a job with predecessors has never started.
+    /// Records that a job never arrived because a predecessor has not completed.
     pub(in crate::replay) fn note_behind(&mut self, job: usize) {
         let Some(other) = self.awaits(job) else { return };
         let name = &self.trace.jobs[other].model.name;

@@ -7,11 +7,12 @@ use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
 use hsched_plan::curve::{CurvePoint, behind, bracket, first_rung, judge_running};
 
-/// Fraction of GPUs in use from which the cluster is busy, `h_s`.
+/// Fraction of GPUs in use above which the cluster is busy, `h_s`.
 const BUSY: f64 = 0.9;
 
 impl ReplayWorld<'_> {
-    /// Queues the end of the current epoch if the job may stop then; the last epoch ends it anyway.
+    /// Queues the end of the current epoch if the job may stop there; after the last epoch, the job ends
+    /// anyway.
     pub(super) fn foresee_epoch(&mut self, number: usize, epoch: f64, from: Time) {
         let Some(present) = &self.present[number] else { return };
         let next = whole(present.done) + 1.0;
@@ -85,7 +86,7 @@ impl ReplayWorld<'_> {
         (job_bracket, others.filter_map(curve).collect())
     }
 
-    /// Returns whether a job waits, or the fraction of GPUs in use is at its limit.
+    /// Returns whether a job waits, or the fraction of GPUs in use exceeds [`BUSY`].
     fn is_busy(&self) -> bool {
         let up: u32 = self.problem.nodes.iter().flat_map(|node| &node.up).sum();
         self.count > self.running || f64::from(self.in_use) > BUSY * f64::from(up)

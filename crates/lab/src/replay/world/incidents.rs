@@ -5,7 +5,7 @@ use crate::replay::world::{ReleaseReason, ReplayWorld};
 use hsched_plan::{JobModel, WorkerNode};
 
 impl ReplayWorld<'_> {
-    /// Lets a job fail; it is retried while it has retries.
+    /// Lets a job fail; the job waits for GPUs again while it has retries left.
     pub(in crate::replay) fn fail(&mut self, number: usize, why: &str) {
         self.release(number, ReleaseReason::Broken);
         let Some(present) = &mut self.present[number] else { return };

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use serde_json::{Map, Value};
 
-use crate::replay::chance::{self, Purpose};
+use crate::replay::chance::{self, ReplayDraw};
 use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::{ReplayRecord, ReplayedJob};
 use crate::replay::options::{Loses, Options};
@@ -19,7 +19,7 @@ use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, TakenResources,
+    Eligibility, HoldStage, JobModel, Placement, Problem, ProblemChanges, Progress, Slot, TakenResources,
 };
 
 /// The cluster and its jobs at one time.
@@ -33,7 +33,7 @@ pub(super) struct ReplayWorld<'a> {
     pub taken: TakenResources,
     pub queue: EventQueue,
     pub record: ReplayRecord,
-    /// Events since they were last taken.
+    /// Events that have not been reported yet.
     pub events: Vec<ReplayEvent>,
     /// Jobs of the trace by their indices in the file.
     by_place: Vec<usize>,
@@ -44,7 +44,8 @@ pub(super) struct ReplayWorld<'a> {
     in_use: u32,
     running: usize,
     count: usize,
-    /// Number of placements and ends of placements over all jobs: job numbers in the problem are reused.
+    /// Number of changes of placements over all jobs. It is not counted per job, because job numbers in the
+    /// problem are reused.
     generations: u32,
     /// Number of concurrent outages of each node.
     outages: Vec<u32>,
@@ -64,7 +65,7 @@ struct Changes {
 /// Why a job loses its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReleaseReason {
-    /// The policy decided it.
+    /// The policy decided this.
     Told,
     /// The job or its node failed.
     Broken,
@@ -116,7 +117,8 @@ impl<'a> ReplayWorld<'a> {
         self.count == 0
     }
 
-    /// Returns whether any job has GPUs or any node is down, so that GPUs may become free without a decision.
+    /// Returns whether any job holds GPUs or any node is down, so that GPUs may become free without a
+    /// decision.
     pub(super) fn may_change(&self) -> bool {
         self.running > 0 || self.outages.iter().any(|count| *count > 0)
     }
@@ -140,10 +142,10 @@ impl<'a> ReplayWorld<'a> {
         let Changes { all, came, left, other } = std::mem::take(&mut self.changes);
         self.vacant.extend(left.iter().copied().map(Reverse));
         self.problem.changed = if all {
-            Changed::All
+            ProblemChanges::All
         } else {
             let list = |set: BTreeSet<usize>| set.into_iter().collect();
-            Changed::Since { came: list(came), left: list(left), other: list(other) }
+            ProblemChanges::Since { came: list(came), left: list(left), other: list(other) }
         };
     }
 
@@ -157,7 +159,7 @@ impl<'a> ReplayWorld<'a> {
     /// Lets a job of the trace arrive.
     pub(super) fn admit(&mut self, job: usize) {
         let entry = &self.trace.jobs[job];
-        let unit = chance::unit(self.options.seed, Purpose::Estimate, entry.place, 0);
+        let unit = chance::unit(self.options.seed, ReplayDraw::Estimate, entry.place, 0);
         let estimate = 1.0 + self.options.noise * (2.0 * unit - 1.0);
         let work = entry.model.progress.work;
         let cost = self.options.restart_cost.or(entry.restart_cost);
@@ -285,7 +287,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Removes a job from its GPUs and discards its progress since it last saved.
+    /// Takes a job's GPUs away and discards the progress that the job has not saved.
     fn release(&mut self, number: usize, end: ReleaseReason) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];

@@ -1,7 +1,7 @@
 //! The speed of a job in a replay: its GPUs and shares, and its expected end.
 
 use super::ReplayWorld;
-use crate::replay::chance::{self, Purpose};
+use crate::replay::chance::{self, ReplayDraw};
 use crate::replay::queue::DueEvent;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{HeldPlacement, HoldStage, Slot};
@@ -29,7 +29,8 @@ impl ReplayWorld<'_> {
         self.foresee(number, other, from);
     }
 
-    /// Queues the expected end or failure of a job; earlier events of the job become void.
+    /// Queues the expected end of a job, and a random failure if jobs fail; earlier events of the job become
+    /// void.
     pub(super) fn foresee(&mut self, number: usize, epoch: f64, from: Time) {
         let Some(present) = &mut self.present[number] else { return };
         self.generations += 1;
@@ -41,7 +42,7 @@ impl ReplayWorld<'_> {
         if let Some(mean) = self.options.incidents.job_failures {
             let place = self.trace.jobs[present.job].place;
             let moves = self.problem.jobs[number].progress.moves;
-            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
+            let unit = chance::unit(self.options.seed, ReplayDraw::JobFailure, place, moves);
             let due = DueEvent::Failure { job: number, generation: present.generation };
             self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
         }

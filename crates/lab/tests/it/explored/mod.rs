@@ -35,7 +35,8 @@ pub enum Plant {
     GoneIsPending,
 }
 
-/// Gives each job in turn the best free GPU if it waits or may be moved.
+/// Gives each job in turn the best free GPUs if the job waits, or if it may move to a better GPU than its
+/// own.
 struct Ladder {
     copies: usize,
 }

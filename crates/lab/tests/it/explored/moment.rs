@@ -38,8 +38,8 @@ pub struct ExplorerRules {
     pub copies: usize,
     /// Maximum number of ticks that a request is on its way: it arrives by then or never.
     ///
-    /// The engine relies on it: it repeats a request after `Rules::UNCLEAR`, which is one tick, plus the
-    /// first delay; for a copy beside others, after `Rules::UNCLEAR` only.
+    /// The engine relies on this limit: it repeats a request after `Rules::UNCLEAR`, which is one tick, plus
+    /// the first delay; for a copy beside others, after `Rules::UNCLEAR` only.
     pub latest: u8,
 }
 
@@ -48,7 +48,7 @@ pub struct ExplorerRules {
 const TICK: f64 = 60.0;
 
 impl Moment {
-    /// Returns all successors. A turn without changes is not one.
+    /// Returns all successors. A turn without changes is no successor.
     pub fn next(&self, rules: &ExplorerRules, policy: &mut dyn Policy) -> Vec<Next> {
         let start = Start { state: &self.state, slurm: &self.slurm, at: self.at, faults: self.faults };
         let turn = turns(&start, &rules.rules, policy, rules.plant).into_iter().map(|went| {
@@ -89,7 +89,7 @@ impl Moment {
                 number == last || self.has(job, &past.attempt)
             });
             for past in past.iter_mut().filter(|past| !self.has(job, &past.attempt)) {
-                // Its name may be used for another run.
+                // The name of the run may be used again.
                 past.attempt.run.clear();
             }
             self.state.jobs[place].past = past;
@@ -101,7 +101,7 @@ impl Moment {
         self.state.is_over() && !self.slurm.entries.iter().any(Entry::may_run)
     }
 
-    /// Returns the error, if any.
+    /// Returns what is forbidden in this moment, if anything.
     pub fn wrong(&self, rules: &ExplorerRules) -> Option<String> {
         if self.state.jobs.len() != self.slurm.epochs.len() {
             return Some("a job is not in the state any more".to_owned());
@@ -114,7 +114,7 @@ impl Moment {
         let entries = || self.slurm.entries.iter().filter(|entry| entry.job == job);
         let alive = entries().filter(|entry| entry.is_alive()).count();
         let (whole, saved) = self.slurm.epochs[job];
-        // A submission that was presumed lost is found again.
+        // A submission that was presumed lost may still run, because hsched finds it again.
         let is_lost = |entry: &Entry| {
             past.iter().any(|past_attempt| {
                 past_attempt.end == End::Vanished && past_attempt.attempt.key(&own_job.name) == entry.of

@@ -16,7 +16,7 @@ pub struct Slurm {
     /// Whether each node is up.
     pub up: [bool; 2],
     pub entries: Vec<Entry>,
-    /// By job: its epochs, and how many are saved.
+    /// By job: the number of its epochs, and how many of them are saved.
     pub epochs: Vec<(u64, u64)>,
 }
 
@@ -29,11 +29,11 @@ pub struct Entry {
     pub id: JobId,
     pub node: usize,
     pub life: Life,
-    /// Whether it was told to save and end.
+    /// Whether the job was told to save and end.
     pub asked: bool,
-    /// Whether Slurm was told to end it.
+    /// Whether Slurm was told to end the job.
     pub killed: bool,
-    /// Its reported epochs: after the first number, up to the second.
+    /// The reported epochs: those after the first number, up to the second.
     pub reported: (u64, u64),
 }
 
@@ -45,7 +45,7 @@ pub enum Life {
     Queued,
     Running,
     Over(End),
-    /// It has ended, and Slurm has forgotten it.
+    /// The submission has ended, and Slurm has forgotten it.
     Forgotten,
 }
 
@@ -57,12 +57,12 @@ pub struct Happening {
 }
 
 impl Entry {
-    /// Returns whether it is pending or running.
+    /// Returns whether the submission is pending or running.
     pub fn is_alive(&self) -> bool {
         matches!(self.life, Life::Queued | Life::Running)
     }
 
-    /// Returns whether it may still run.
+    /// Returns whether the submission may still run.
     pub fn may_run(&self) -> bool {
         self.is_alive() || matches!(self.life, Life::Coming(_))
     }
@@ -237,7 +237,7 @@ impl Slurm {
         self.entries.retain(|entry| entry.may_run() || state.jobs[entry.job].submission(&entry.of).is_some());
     }
 
-    /// Returns Slurm as text, which is equal for equivalent states.
+    /// Returns the state of Slurm as text; equivalent states give equal text.
     pub fn words(&self) -> String {
         let mut text = String::new();
         let mut entries: Vec<&Entry> = self.entries.iter().collect();

@@ -17,7 +17,7 @@ use super::slurm::{Life, Slurm};
 /// The outcome of a turn.
 pub struct Went {
     pub what: String,
-    /// Number of faults in it.
+    /// Number of faults in the turn.
     pub faults: u8,
     pub state: State,
     pub slurm: Slurm,
@@ -55,7 +55,8 @@ struct Way {
 }
 
 impl Way {
-    /// Chooses one of several alternatives; the first is the normal one, all others are faults.
+    /// Chooses one of several alternatives and returns its index; the first is the normal one, all others are
+    /// faults.
     fn choose(&mut self, ways: &[&'static str]) -> usize {
         let count = if self.faults > 0 { ways.len() } else { 1 };
         if self.next == self.choices.len() {
@@ -186,7 +187,7 @@ struct Disk<'a> {
 }
 
 impl Disk<'_> {
-    /// Writes; or dies before the write or, if more writes follow, after it.
+    /// Writes a change, or dies before the write or, if more requests follow, after it.
     fn write(&mut self, change: impl FnOnce(&mut State, &Rules)) -> Result<(), Crash> {
         let (choice, more) = {
             let mut way = self.way.borrow_mut();

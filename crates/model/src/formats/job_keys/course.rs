@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use super::{COUNT_LIMIT, Filling, GPU_LIMIT, JobKey, KEY, Needed};
+use super::{COUNT_LIMIT, GPU_LIMIT, JobKey, KEY, PlaceholderForm, Requirement};
 use crate::formats::after;
 use crate::formats::draft::JobDraft;
 use crate::formats::goals::{deadline_text, read_deadline};
@@ -181,7 +181,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "metric",
                 form: "metric",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.parsed(label).map(|metric| target(job).metric = metric),
                 write: |job| job.target.as_ref().map(|target| json!(target.metric)),
                 ..KEY
@@ -196,7 +196,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "mode",
                 form: "mode (min or max)",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.word_of(&GoalMode::NAMES).map(|mode| target(job).mode = mode),
                 write: |job| job.target.as_ref().map(|target| mode_json(target.mode)),
                 ..KEY
@@ -216,14 +216,14 @@ pub(super) const KEYS: &[JobKey] = &[
         form: "map from key to list of values",
         help: "One job for each combination of the values, in order, named after the values: sweep: {lr: [0.1, 0.01]} makes NAME-lr0.1 and NAME-lr0.01. Other keys of the job may contain placeholders such as {lr}. The environment has each value under the key in capitals, such as LR. A sweep beside jobs applies to all jobs of the file.",
         // The sweep is read before the job, so a variant has none.
-        filling: Filling::Nothing,
+        filling: PlaceholderForm::Nothing,
         ..KEY
     },
     JobKey {
         name: "search",
         form: "map of samples (whole number), seed (whole number, 0)",
         help: "Draws this many combinations of the values of sweep at random, instead of one job for each: search: {samples: 50, seed: 3} makes NAME-s1 to NAME-s50. Values of sweep may then also be ranges: {log_uniform: [1e-5, 1e-1]}, {uniform: [0, 0.5]} or {choice: [a, b]}. With more samples, the first ones stay the same.",
-        filling: Filling::Nothing,
+        filling: PlaceholderForm::Nothing,
         ..KEY
     },
     JobKey {
@@ -233,7 +233,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "sweep",
                 form: "sweep (name of the job with the sweep)",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.text().map(|name| name.clone_into(&mut variant(job).sweep)),
                 write: |job| job.variant.as_ref().map(|variant| json!(variant.sweep)),
                 ..KEY
@@ -241,7 +241,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "parameters",
                 form: "parameters (map from key to value)",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| {
                     let entries = value.entries();
                     let scalar = |(key, item): &(&str, ReaderValue<'_>)| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Filling, JobKey, KEY, Needed};
+use super::{JobKey, KEY, PlaceholderForm, Requirement};
 use crate::formats::job_json::{duration_json, filled_list};
 use crate::formats::launch::{path, positive, read_env, read_lines, read_names, read_words, slurm_name};
 use crate::formats::size::parse_size;
@@ -28,7 +28,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "setup",
         form: "list of shell lines",
         help: "Shell lines that run once, on the first node.",
-        filling: Filling::Shell,
+        filling: PlaceholderForm::Shell,
         read: |value, job| read_lines(value).map(|lines| job.launch.setup = lines),
         write: |job| filled_list(&job.launch.setup),
         ..KEY
@@ -37,7 +37,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "node_setup",
         form: "list of shell lines",
         help: "Shell lines that run once per node, for modules, virtual environments and data. All ranks of the node inherit the environment.",
-        filling: Filling::Shell,
+        filling: PlaceholderForm::Shell,
         read: |value, job| read_lines(value).map(|lines| job.launch.node_setup = lines),
         write: |job| filled_list(&job.launch.node_setup),
         ..KEY
@@ -116,7 +116,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "sbatch",
         form: "list of words",
         help: "Additional sbatch options.",
-        filling: Filling::ShellUnlessList,
+        filling: PlaceholderForm::ShellUnlessList,
         read: |value, job| read_words(value).map(|words| job.launch.sbatch = words),
         write: |job| filled_list(&job.launch.sbatch),
         ..KEY
@@ -160,7 +160,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "max",
                 form: "max",
-                needed: Needed::Yes,
+                needed: Requirement::Yes,
                 read: |value, job| value.whole_u32(1..=MOST_COPIES).map(|max| copies(job).max = max),
                 write: |job| job.launch.copies.map(|copies| json!(copies.max)),
                 ..KEY

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 
 use super::{GPU_LIMIT, JobKey, KEY};
-use crate::catalogue::{Recognised, recognise};
+use crate::catalogue::{GpuNameMatch, recognise};
 use crate::formats::draft::JobDraft;
 use crate::formats::gpus::by_type;
 use crate::formats::job_json::keyed;
@@ -177,7 +177,7 @@ fn check_replica(draft: &mut JobDraft<'_>) {
 }
 
 /// Returns the GPU types that a job names and that the table of GPUs knows.
-fn known_types(job: &Job) -> Vec<(&GpuType, Recognised)> {
+fn known_types(job: &Job) -> Vec<(&GpuType, GpuNameMatch)> {
     let sized = match job.replica.as_ref().map(|replica| &replica.gpus) {
         Some(ByType::Each(sizes)) => sizes.keys().collect(),
         _ => Vec::new(),
@@ -188,7 +188,7 @@ fn known_types(job: &Job) -> Vec<(&GpuType, Recognised)> {
 }
 
 /// Returns the sizes of a replica that have this much memory, according to the table of GPUs.
-fn proposal(types: &[(&GpuType, Recognised)], memory: Bytes) -> String {
+fn proposal(types: &[(&GpuType, GpuNameMatch)], memory: Bytes) -> String {
     let sizes = types.iter().filter_map(|(gpu_type, known)| Some((*gpu_type, known.count_for(memory)?)));
     let sizes: Vec<String> = sizes.map(|(gpu_type, count)| format!("{gpu_type}: {count}")).collect();
     if sizes.is_empty() {
@@ -200,12 +200,12 @@ fn proposal(types: &[(&GpuType, Recognised)], memory: Bytes) -> String {
 
 /// Refuses sizes of a replica whose GPUs together have too little memory.
 fn check_memory(
-    types: &[(&GpuType, Recognised)],
+    types: &[(&GpuType, GpuNameMatch)],
     sizes: &ByType<u32>,
     memory: Bytes,
     value: &ReaderValue<'_>,
 ) {
-    let lacks = |(gpu_type, known): &&(&GpuType, Recognised)| {
+    let lacks = |(gpu_type, known): &&(&GpuType, GpuNameMatch)| {
         let holds = |gpus: u32| known.most_memory().0.saturating_mul(u64::from(gpus)) >= memory.0;
         sizes.of(gpu_type).is_some_and(|gpus| !holds(gpus))
     };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{COUNT_LIMIT, Filling, JobKey, KEY, Needed};
+use super::{COUNT_LIMIT, JobKey, KEY, PlaceholderForm, Requirement};
 use crate::formats::gpus::{by_type, read_speed};
 use crate::formats::job_json::{command_json, keyed, speed_json};
 use crate::formats::job_yaml::megabytes;
@@ -20,9 +20,9 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "name",
         form: "letters, digits, - _ .",
         help: "Name of the job; must be unique in the file.",
-        needed: Needed::Yes,
+        needed: Requirement::Yes,
         is_name: true,
-        filling: Filling::Name,
+        filling: PlaceholderForm::Name,
         read: |value, job| {
             let name = |text: &str| {
                 JobName::new(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
@@ -46,7 +46,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "samples_per_epoch",
         form: "whole number",
         help: "Training samples per epoch. A job without samples_per_epoch, global_batch and model_size is a command that runs once, on one GPU.",
-        needed: Needed::ToDivide,
+        needed: Requirement::ToDivide,
         read: |value, job| value.whole(1..=COUNT_LIMIT).map(|samples| job.samples_per_epoch = samples),
         write: |job| (!job.is_plain).then(|| json!(job.samples_per_epoch)),
         ..KEY
@@ -55,7 +55,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "epochs",
         form: "whole number",
         help: "Total number of epochs. A job without samples_per_epoch, global_batch and model_size may leave it out: then its run is one epoch, which is done when the command returns 0.",
-        needed: Needed::ToDivide,
+        needed: Requirement::ToDivide,
         read: |value, job| value.whole(1..=COUNT_LIMIT).map(|epochs| job.epochs = epochs),
         write: |job| (!job.is_command()).then(|| json!(job.epochs)),
         ..KEY
@@ -64,7 +64,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "global_batch",
         form: "whole number",
         help: "Samples per step over all ranks. The same for every placement.",
-        needed: Needed::ToDivide,
+        needed: Requirement::ToDivide,
         read: |value, job| value.whole(1..=COUNT_LIMIT).map(|batch| job.global_batch = batch),
         write: |job| (!job.is_plain).then(|| json!(job.global_batch)),
         ..KEY
@@ -73,7 +73,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "model_size",
         form: "size, such as 46.8MB or 44.6MiB",
         help: "Bytes that the ranks exchange after each step.",
-        needed: Needed::ToDivide,
+        needed: Requirement::ToDivide,
         read: |value, job| read_model_size(value).map(|size| job.model_size = size),
         write: |job| (!job.is_plain).then(|| json!(job.model_size.to_string())),
         write_yaml: |job, _| megabytes(job.model_size),
@@ -101,8 +101,8 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "command",
         form: "list of words, or one shell line",
         help: "Command that each rank runs, such as [python, train.py] or \"python train.py --lr $LR\".",
-        needed: Needed::ToRun,
-        filling: Filling::ShellUnlessList,
+        needed: Requirement::ToRun,
+        filling: PlaceholderForm::ShellUnlessList,
         read: |value, job| read_command(value).map(|command| job.launch.command = command),
         write: |job| command_json(&job.launch.command),
         ..KEY

@@ -10,7 +10,7 @@ use super::super::yaml::{ValueKind, YamlNode};
 use super::{SweepKey, SweepKeys, VITAL, inner, name_part, text};
 use crate::{ErrorId, JobName};
 
-/// Reports a search without ranges to draw from.
+/// Reports a search without a sweep to draw from.
 pub(super) fn report_idle(search: &ReaderValue<'_>) {
     search.report(
         ValueError::new("needs a sweep")

@@ -5,7 +5,7 @@ mod repack;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Basis, Changed, Problem, Slot};
+use crate::{Basis, Problem, ProblemChanges, Slot};
 use hsched_model::RankNeeds;
 
 pub use self::packer::Want;
@@ -46,7 +46,7 @@ impl Floor {
     /// Updates the changed jobs and nodes; returns whether everything may have changed, so that earlier data
     /// about types and jobs are invalid.
     pub fn sync(&mut self, problem: &Problem) -> bool {
-        let Changed::Since { came, left, other } = &problem.changed else {
+        let ProblemChanges::Since { came, left, other } = &problem.changed else {
             self.rebuild(problem);
             return true;
         };
@@ -73,8 +73,7 @@ impl Floor {
         let decided: Vec<usize> = jobs.iter().copied().filter(is_decided).collect();
         let mut size = problem.offered_to(&decided, Basis::Free);
         for (gpus, node) in size.iter_mut().zip(&problem.nodes) {
-            // The host's CPUs and memory limit the number of ranks; types most often needed by single ranks
-            // use them first, in order.
+            // The host's CPUs and memory limit the number of ranks. They are assigned to the types in order.
             let mut ranks = node.host.map_or(u64::MAX, |host| host.ranks(self.needs));
             for count in gpus {
                 *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);
@@ -168,7 +167,7 @@ impl Floor {
         *free = count;
     }
 
-    /// Returns the node with the fewest GPUs left over after taking this many of a type.
+    /// Returns the node with the fewest GPUs of a type left over after taking this many.
     fn best_fit(&self, gpu_type: usize, count: u32) -> Option<usize> {
         self.by_free[gpu_type].get(count as usize..)?.iter().find_map(|nodes| nodes.first()).copied()
     }

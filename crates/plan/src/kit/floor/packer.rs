@@ -53,7 +53,7 @@ impl Floor {
             if let Some(earlier) =
                 before.get(&want.job).filter(|earlier| !all_there(&counts, &slots) && self.has(earlier))
             {
-                // The nodes have no room for its new GPUs.
+                // The nodes have no room for the job's new GPUs.
                 self.hold(want.job, earlier.clone());
                 continue;
             }
@@ -98,8 +98,8 @@ impl Floor {
     }
 
     /// Returns free GPUs on nodes: on one node that has all types, otherwise for each type on the node with
-    /// the fewest left over, otherwise on the nodes with the most free GPUs. For replicas that must be on one
-    /// node, only those that fit.
+    /// the fewest left over, otherwise on the nodes with the most free GPUs. If replicas must each be on one
+    /// node, only GPUs of whole replicas.
     fn find_room(&self, job: &JobModel, counts: &[u32]) -> Vec<Slot> {
         let used = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
         if let Some(node) = self.mixed_node(counts) {
@@ -126,7 +126,8 @@ impl Floor {
 }
 
 impl Floor {
-    /// Returns the node with all GPUs of a mixed bundle free.
+    /// Returns a node on which all GPUs of a bundle of several types are free; `None` for a bundle of one
+    /// type.
     fn mixed_node(&self, counts: &[u32]) -> Option<usize> {
         let mut used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let ((first, &most), _) = (used.next()?, used.next()?);

@@ -3,7 +3,7 @@
 use crate::kit::floor::Floor;
 use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
 
-/// Maximum number of nodes tried for one job, those with the most free GPUs.
+/// Maximum number of nodes tried for one job besides its own: those with the most free GPUs.
 const NODES_TRIED: usize = 16;
 
 /// Minimum saving of a move beyond its costs, in seconds.
@@ -63,8 +63,9 @@ impl Floor {
         }
     }
 
-    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if that is worth
-    /// its own move. Jobs that `repack` moves have their GPUs on one node, so none of these is chosen later.
+    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if the saving
+    /// pays for a move of the job or the job moves anyway. The savings need not be computed again, because
+    /// jobs that `repack` moves end up on one node.
     fn add_savings(
         &mut self,
         problem: &Problem,
@@ -106,7 +107,7 @@ impl Floor {
         Some(epoch(self.held(job))? - epoch(&together)?)
     }
 
-    /// Returns the node that requires the fewest moves.
+    /// Returns the option with the fewest moves.
     fn gathering(
         &self,
         job: usize,

@@ -8,7 +8,7 @@ use crate::optimal::many::prices::retain;
 use crate::pricing::Rings;
 use crate::{JobModel, Problem};
 
-/// All bundles of any list, by number.
+/// All bundles of all lists, by number.
 pub(crate) struct Catalogue<'a> {
     rings: Rings,
     types: usize,

@@ -16,8 +16,8 @@ const VAIN: usize = 400;
 const VAIN_OF_REPLICAS: usize = 1;
 const LEAST_GAIN: f64 = 1e-6;
 
-/// With such replicas, one of the two jobs is among this fraction of those that pay most beyond their best
-/// choice, which are determined again after this many exchanges.
+/// If there are such replicas, one of the jobs is among the 1/`FAR_PART` of all jobs that pay most beyond their
+/// best choice. These jobs are determined again after `FAR_EVERY` exchanges.
 const FAR_PART: usize = 30;
 const FAR_EVERY: usize = 200;
 
@@ -28,7 +28,7 @@ const LOOKS: usize = 32;
 /// Maximum number of jobs that leave a node for another one.
 const MOST_LEAVING: usize = 4;
 
-/// Number of exchanges between two calls of `stop`.
+/// Number of exchanges between two calls to `stop`.
 const STRIDE: usize = 16;
 
 /// What a job is given in an exchange.
@@ -43,7 +43,7 @@ enum Wish<'a> {
 }
 
 impl OnNodes<'_, '_> {
-    /// Lets pairs of jobs exchange GPUs until their total cost is at most `enough`, many exchanges have
+    /// Lets jobs exchange GPUs until the total cost of all jobs is at most `enough`, many exchanges have
     /// failed, or `stop` returns true.
     pub(crate) fn exchange(&mut self, enough: f64, seed: u64, stop: &dyn Fn() -> bool) {
         let jobs = self.places.len();

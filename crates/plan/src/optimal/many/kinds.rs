@@ -21,11 +21,11 @@ pub(crate) struct JobKinds<'a> {
 
 /// Jobs with equal choices at all prices.
 pub(crate) struct JobKind {
-    /// The list of bundles from which it chooses.
+    /// Index of the list of bundles from which the jobs choose.
     pub list: usize,
     /// The cost of one second of an epoch: weight times epochs.
     pub scale: f64,
-    /// Indices of its jobs in the market.
+    /// Indices of the jobs in the market.
     pub jobs: Vec<usize>,
     /// List index of the cheapest bundle in the last evaluation.
     pub last: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Choices<'a> {
     /// The pricer of one of these jobs.
     pricer: Pricer<'a>,
     epochs: f64,
-    /// Index of its replicas' shape in the catalogue.
+    /// Index of the replicas' shape in the catalogue.
     shape: usize,
     /// Bundles by their numbers in the catalogue.
     pub bundles: Vec<u32>,
@@ -119,7 +119,8 @@ impl<'a> JobKinds<'a> {
     /// for all bundles, and the value found, each for one job. `effort` sets the accuracy and the duration of
     /// the search.
     ///
-    /// It follows [`Self::cheapest`], because all bundles inside nodes are listed.
+    /// Must be called after [`Self::cheapest`], which considers all bundles inside nodes: this search covers
+    /// only bundles over the network.
     pub(crate) fn ask(&mut self, kind: usize, prices: &[f64], effort: (f64, u32)) -> (f64, f64) {
         let known = self.value(&self.all[kind]);
         let JobKind { list, scale, last, .. } = self.all[kind];
@@ -180,7 +181,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Adds the bundles with one GPU more, one fewer, or one of another type.
+    /// Adds the bundles with one replica more, one fewer, or one of another type instead.
     fn take_neighbours(&mut self, counts: &[u32], catalogue: &mut Catalogue<'a>) {
         let mut near = counts.to_vec();
         for ty in 0..counts.len() {
@@ -213,7 +214,7 @@ impl<'a> Choices<'a> {
         best.1
     }
 
-    /// Returns one of its jobs.
+    /// Returns one of the jobs with this list.
     pub(crate) fn job(&self) -> &'a JobModel {
         self.pricer.job
     }

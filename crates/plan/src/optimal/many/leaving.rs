@@ -12,7 +12,7 @@ const LEAVING: usize = 4;
 struct Departure {
     gpu_type: usize,
     jobs: Vec<usize>,
-    /// The most GPUs that one of them needs on one node, and all their GPUs.
+    /// The largest number of GPUs that one of these jobs needs on one node, and the number of all their GPUs.
     harm: (u32, u32),
 }
 
@@ -59,7 +59,8 @@ impl OnNodes<'_, '_> {
             }
         }
         let Departure { gpu_type, jobs: mut leaving, .. } = best?;
-        // Jobs that any GPUs of the type can serve are on no node yet.
+        // Jobs that can use any GPUs of the type have no nodes yet. They release the GPUs that are still
+        // missing.
         let is_anywhere = |job: usize| self.places[job].node.is_none() && self.places[job].blocks.is_empty();
         let freed: u32 = leaving.iter().map(|&job| self.places[job].gpus[gpu_type]).sum();
         let need = model.block(gpu_type).saturating_sub(self.layout.room[gpu_type] + freed);
@@ -78,7 +79,8 @@ impl OnNodes<'_, '_> {
         holders
     }
 
-    /// Returns the jobs whose departure leaves a block of GPUs of a type free on a node, if there are such.
+    /// Returns the jobs whose departure leaves a block of GPUs of a type free on a node; `None` if all that
+    /// may leave hold too few.
     fn departure(&self, node: usize, holders: &[usize], gpu_type: usize, block: u32) -> Option<Departure> {
         let largest = |job: usize| largest_block(self.pricers[job].job);
         let may_leave = |job: &usize| largest(*job) < block || self.has_more(*job);
@@ -101,7 +103,7 @@ impl OnNodes<'_, '_> {
         (free >= block).then_some(Departure { gpu_type, jobs, harm })
     }
 
-    /// Returns the jobs that give up GPUs for a job that can use any.
+    /// Returns the jobs that release GPUs for a job that can use GPUs of any node.
     fn leaving_anywhere(&self, job: usize) -> Option<Vec<usize>> {
         let model = self.pricers[job].job;
         let usable = (0..model.types.len()).filter(|&ty| model.types[ty].is_some());
@@ -113,7 +115,8 @@ impl OnNodes<'_, '_> {
             .min_by_key(Vec::len)
     }
 
-    /// Returns jobs that together hold this many GPUs of a type, those with the most first.
+    /// Returns jobs that together hold at least this many GPUs of a type, those with the most first; `None`
+    /// if there are too few.
     fn holders_of(&self, gpu_type: usize, need: u32, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let held = |job: usize| self.places[job].gpus[gpu_type];
         let mut holders: Vec<usize> =

@@ -174,7 +174,7 @@ impl<'a> OnNodes<'a, '_> {
         values.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Returns whether there are GPUs for a bundle on any nodes.
+    /// Returns whether enough GPUs for a bundle are free, regardless of their nodes.
     pub(super) fn fits(&self, job: usize, place: u32) -> bool {
         holds(&self.layout.room, self.kinds.catalogue.gpus(self.list(job).bundles[place as usize]))
     }

@@ -40,16 +40,16 @@ pub(crate) struct ClimbPeak {
 const ROUNDS: u32 = 20;
 const CLIMBS: u32 = 200;
 
-/// Minimum number of planes even without time: with worse prices, plans are far from the optimum, and a plane
-/// costs little compared with the lists.
+/// Minimum number of planes, even if the time has run out: with worse prices, plans are far from the optimum,
+/// and a plane costs little compared with the lists.
 const LEAST_CLIMBS: u32 = 80;
 
 /// Minimum half-width of the box, relative to the highest price or to the objective per GPU, before it grows
 /// or shrinks.
 const LEAST_WIDTH: f64 = 0.05;
 
-/// Number of boxes that a kind examines in the first search round, multiplied by four in each further one,
-/// and the maximum number of such steps.
+/// Number of boxes that a kind examines in the first search round. It is multiplied by four in each further
+/// round, up to a factor of 2^`PATIENT`.
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
@@ -170,8 +170,8 @@ impl ClimbPeak {
         Some(BalancedPrices { prices, lower: answers.floor, mix: self.mix() })
     }
 
-    /// Adds the rules that `find` says the mix at roughly the best prices violates, up to this number of times,
-    /// and removes those that turn out to be free of charge; returns whether any was added.
+    /// Adds the rules that the mix at roughly the best prices violates according to `find`, up to `rounds`
+    /// times, and removes those that turn out to be free of charge; returns whether any was added.
     pub(crate) fn add_rules(
         &mut self,
         kinds: &mut JobKinds<'_>,

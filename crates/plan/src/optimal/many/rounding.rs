@@ -6,8 +6,8 @@ use crate::optimal::many::catalogue::rent;
 /// By kind: its chosen bundles by list index, with the number of jobs for each.
 pub(crate) type BundleChoices = Vec<Vec<(usize, u32)>>;
 
-/// Returns a bundle for each job so that their total use is close to that of the mix. About as many jobs of a
-/// kind get a bundle as its weight in the mix.
+/// Returns a bundle for each job so that their total use is close to that of the mix. The fraction of a
+/// kind's jobs that get a bundle is about the bundle's weight in the mix.
 ///
 /// Jobs with expensive bundles choose first; each takes the bundle that brings the total closest to that of
 /// the mix so far.

@@ -113,7 +113,7 @@ fn violated(
             }
         }
         for worth in candidates(largest) {
-            // The GPUs themselves are a resource, too.
+            // The GPUs themselves are also a resource, so no rule counts single GPUs.
             if by_replica && worth[1] > 0.0 {
                 continue;
             }

@@ -17,7 +17,7 @@ const LEAST_PRICE: f64 = 0.01;
 /// Maximum number of sweeps over all kinds per factor.
 const SWEEPS: u32 = 4;
 
-/// The jobs' use beyond the offered GPUs, in units of the objective.
+/// The offered and the used resources, with the prices at which their difference counts.
 struct Balance {
     prices: Vec<f64>,
     offered: Vec<f64>,
@@ -26,8 +26,8 @@ struct Balance {
 }
 
 /// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is assigned twice
-/// and few are idle. It does not stop before no GPU is assigned twice, because a plan from arbitrary
-/// remaining GPUs is far from the optimum.
+/// and few are idle. Ignores `stop` until no GPU is assigned twice, because a plan from arbitrary remaining
+/// GPUs is far from the optimum.
 pub(crate) fn switch(
     kinds: &mut JobKinds<'_>,
     chosen: &mut BundleChoices,
@@ -76,8 +76,8 @@ pub(crate) fn switch(
 }
 
 impl Balance {
-    /// Returns the list index of the bundle in use, and of another, between which a switch lowers the market
-    /// cost most.
+    /// Returns the index in `choices` of a bundle in use, and the list index of another bundle: the switch
+    /// that lowers the market cost most.
     fn best_switch(
         &self,
         kinds: &JobKinds<'_>,
@@ -105,7 +105,8 @@ impl Balance {
         best.map(|(_, switch)| switch)
     }
 
-    /// Returns the change of the imbalance cost after such a switch.
+    /// Returns the change of the cost of the imbalance after a switch between bundles that use these
+    /// resources.
     fn effect(&self, from: &[f64], to: &[f64]) -> f64 {
         let mut sum = 0.0;
         for ty in 0..from.len() {

@@ -1,6 +1,6 @@
 //! Branch and bound over boxes of counts: bound, examine, divide.
 
-use crate::pricing::across::relaxation::Relaxed;
+use crate::pricing::across::relaxation::RelaxedSolution;
 use crate::pricing::across::{Across, BundleSearch, SearchGoal, most_rate, quantum};
 use crate::{Sharing, TypeModel};
 use hsched_model::number::to_u32;
@@ -89,15 +89,15 @@ impl Across<'_> {
     ///
     /// The problem uses each GPU's best rate over all steps of a range. If only that keeps the box, parts of
     /// the range are bounded separately; dividing the counts for each part would take many times as long.
-    fn bounded(&mut self, range: &mut BoxRange) -> Option<Relaxed> {
+    fn bounded(&mut self, range: &mut BoxRange) -> Option<RelaxedSolution> {
         if self.linear {
             let relaxed = self.relax(*range);
             return self.promising(relaxed.bound).then_some(relaxed);
         }
         let mut parts = std::mem::take(&mut self.search.parts);
         parts.push(range.step);
-        let (mut best, mut left) = (None::<Relaxed>, (f64::INFINITY, 0.0_f64));
-        // As soon as one part may contain such a bundle, the box stays, regardless of the others.
+        let (mut best, mut left) = (None::<RelaxedSolution>, (f64::INFINITY, 0.0_f64));
+        // As soon as one part may contain such a bundle, the box stays, regardless of the other parts.
         let (mut looks, mut stays) = (0, false);
         while let Some(step) = parts.pop() {
             let part = BoxRange { step, ..*range };
@@ -151,7 +151,8 @@ impl Across<'_> {
         }
     }
 
-    /// Returns the range without parts that cannot be in the box; `None` if nothing is left.
+    /// Returns the range without the ranks and steps that are impossible in the box; `None` if nothing is
+    /// left.
     fn tighten(&mut self, mut range: BoxRange) -> Option<BoxRange> {
         let (low, high): (u32, u32) = (self.search.low.iter().sum(), self.search.high.iter().sum());
         range.ranks = (range.ranks.0.max(low), range.ranks.1.min(high));
@@ -203,7 +204,7 @@ impl Across<'_> {
     }
 
     /// Divides the box where its bound is loosest, and visits the more promising part first.
-    fn divide(&mut self, range: BoxRange, relaxed: &Relaxed) {
+    fn divide(&mut self, range: BoxRange, relaxed: &RelaxedSolution) {
         let (first, last) = range.ranks;
         let at = |ranks: f64| self.comm * (1.0 - ranks.recip());
         let chord = |ranks: f64| {
@@ -231,7 +232,7 @@ impl Across<'_> {
     }
 
     /// Returns how much of the bound is lost by using each GPU's best rate over all steps of the range.
-    fn step_gap(&self, range: BoxRange, relaxed: &Relaxed) -> f64 {
+    fn step_gap(&self, range: BoxRange, relaxed: &RelaxedSolution) -> f64 {
         if self.linear {
             return 0.0;
         }

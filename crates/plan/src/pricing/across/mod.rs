@@ -38,7 +38,7 @@ pub(super) struct Across<'a> {
     /// Seconds of communication with infinitely many ranks, for all epochs and for one.
     comm: f64,
     comm_of_epoch: f64,
-    /// B.
+    /// B, the global batch in samples.
     batch: f64,
     /// Whether all speeds are constant rates without limits, so that step times need not be considered.
     linear: bool,

@@ -4,7 +4,7 @@ use crate::pricing::across::boxes::BoxRange;
 use crate::pricing::across::{Across, BundleSearch};
 
 /// The solution of the convex problem.
-pub(super) struct Relaxed {
+pub(super) struct RelaxedSolution {
     pub bound: f64,
     pub fractional: Option<usize>,
     pub ranks: f64,
@@ -13,7 +13,7 @@ pub(super) struct Relaxed {
 
 impl Across<'_> {
     /// Solves the convex problem of the box.
-    pub(super) fn relax(&mut self, range: BoxRange) -> Relaxed {
+    pub(super) fn relax(&mut self, range: BoxRange) -> RelaxedSolution {
         let (first, last) = range.ranks;
         let at = |ranks: u32| self.comm * (1.0 - f64::from(ranks).recip());
         let slope = if first == last { 0.0 } else { (at(last) - at(first)) / f64::from(last - first) };
@@ -30,7 +30,7 @@ impl Across<'_> {
     }
 
     /// Raises the bound by a toll on each rank that brings their number to `limit`. Every toll gives a valid
-    /// bound; the best one is found by doubling and halving.
+    /// bound. The best one is found by growing steps and bisection.
     fn toll(
         &mut self,
         range: BoxRange,
@@ -38,8 +38,8 @@ impl Across<'_> {
         constant: f64,
         limit: f64,
         side: f64,
-        mut best: Relaxed,
-    ) -> Relaxed {
+        mut best: RelaxedSolution,
+    ) -> RelaxedSolution {
         let start = self.compute / (limit * limit * self.rates.iter().copied().fold(0.0, f64::max));
         let (mut near, mut far, mut closed) = (0.0, side * start, false);
         for _ in 0..if self.linear { 20 } else { 8 } {
@@ -48,7 +48,7 @@ impl Across<'_> {
             let beyond = (tolled.ranks - limit) * side > 0.0;
             let bound = tolled.bound + constant - toll * limit;
             if bound > best.bound {
-                best = Relaxed { bound, ..tolled };
+                best = RelaxedSolution { bound, ..tolled };
                 if !self.promising(bound) {
                     return best;
                 }
@@ -64,7 +64,7 @@ impl Across<'_> {
 
     /// Minimises compute / rate + Σ (price + toll) n over real counts in the box: the GPUs with the most
     /// samples for their price come first, as long as one more is worthwhile.
-    fn fill(&mut self, range: BoxRange, toll: f64) -> Relaxed {
+    fn fill(&mut self, range: BoxRange, toll: f64) -> RelaxedSolution {
         let needed = self.needed_rate(range);
         let BundleSearch { prices, low, high, point, rates, order, .. } = &mut self.search;
         let pays = |ty: usize| prices[ty] + toll;
@@ -84,7 +84,7 @@ impl Across<'_> {
             paid += pays(ty) * count;
             ranks += count;
         }
-        // No box of this range can take more samples in a step.
+        // No bundle has a higher rate, because no step of this range is shorter.
         let most = if range.step.0 > 0.0 { self.batch / range.step.0 } else { f64::INFINITY };
         let mut fractional = None;
         for &ty in order.iter() {
@@ -105,9 +105,9 @@ impl Across<'_> {
             }
         }
         if rate < needed * (1.0 - 1e-9) {
-            return Relaxed { bound: f64::INFINITY, fractional, ranks, rate };
+            return RelaxedSolution { bound: f64::INFINITY, fractional, ranks, rate };
         }
         let compute = self.compute / rate.min(most);
-        Relaxed { bound: (compute + paid) * (1.0 - 1e-12), fractional, ranks, rate }
+        RelaxedSolution { bound: (compute + paid) * (1.0 - 1e-12), fractional, ranks, rate }
     }
 }

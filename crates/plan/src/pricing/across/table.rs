@@ -25,7 +25,7 @@ struct JobRings {
     /// Step time, and the communication relative to infinitely many ranks, ring by ring.
     steps: Vec<f64>,
     hops: Vec<f64>,
-    /// Rings that cost less than all rings within them, by ascending cost.
+    /// Rings that cost less than all smaller rings, by ascending cost.
     worth_having: Vec<usize>,
 }
 
@@ -119,8 +119,8 @@ impl RingTable {
         (0..self.rings.steps.len()).map(|ring| self.ring(ring))
     }
 
-    /// Returns cost and counts of the rings that are cheapest at some prices, by ascending cost: those for
-    /// which no smaller ring is at most as expensive.
+    /// Returns cost and counts of the rings that are cheapest at some prices, by ascending cost: those that
+    /// cost less than all smaller rings.
     pub(super) fn worth_having(&self) -> impl Iterator<Item = (f64, &[u32])> {
         self.rings.worth_having.iter().map(|&ring| self.ring(ring))
     }

@@ -1,0 +1,238 @@
+//! Why `sbatch` or the cluster refuses a script, with the line and advice.
+
+use std::collections::BTreeSet;
+
+use hsched_model::GpuType;
+use hsched_queue::Snapshot;
+use hsched_slurm::script::{OptionSource, ScriptOption, ScriptReading, gpu_form};
+
+/// A refusal of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScriptRefusal {
+    /// Slurm's reason, after the line at fault.
+    pub why: String,
+    /// What to write instead.
+    pub remedy: Option<String>,
+}
+
+/// Words of reasons, and the advice.
+const REMEDIES: [(&str, &str); 14] = [
+    ("this cluster has no partition", "look at one of these: hsched when FILE -- --partition=NAME"),
+    ("DOS line breaks", "remove them: sed -i 's/\\r$//' FILE"),
+    ("does not look like a batch script", "let its first line be #!/bin/bash, without anything before it"),
+    ("is ambiguous; possibilities", "write the option in full, as one of these"),
+    ("unrecognized option", "see sbatch --help for how the option is written, or delete it"),
+    ("Invalid --time specification", "write the time as hours:minutes:seconds: --time=4:00:00"),
+    ("Invalid --mem", "write the memory as a whole number of M or G: --mem=16G"),
+    ("mutually exclusive", "keep one of the two options"),
+    ("Invalid directive found", "put # before a comment, and quotes around a value with blanks"),
+    ("Unmatched", "close the quote"),
+    ("Invalid numeric value", "write a whole number"),
+    ("with and without type", "write the GPU type in all options, or in none"),
+    ("without either --gpus or -n", "add --ntasks=NUMBER"),
+    (INVALID_GRES, "request either GPUs or shares of GPUs (shard, mps)"),
+];
+
+/// Options that request generic resources.
+const GPU_OPTIONS: [&str; 6] =
+    ["gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task"];
+
+/// Message of `sbatch` about generic resources.
+const INVALID_GRES: &str = "Invalid generic resource (gres) specification";
+
+/// Message of `sbatch` about requests that no node can satisfy.
+const NO_SUCH_NODE: &str = "Requested node configuration is not available";
+
+/// Returns why `sbatch` refuses a script at any site; `file` is the script's name.
+pub(crate) fn by_sbatch(reading: &ScriptReading, file: &str) -> Option<ScriptRefusal> {
+    let why = reading.refused.clone()?;
+    let is_of_gpus = why.contains(INVALID_GRES) || why.contains("Invalid Trackable RESource");
+    // The list of options ends at the one that is refused with a line.
+    let is_of_line = why.starts_with("line ");
+    let remedy = match reading.options.last() {
+        Some(option) if is_of_gpus && is_of_line => Some(
+            form_remedy(option, &[])
+                .unwrap_or_else(|| "write GPUs as --gres=gpu:NUMBER or --gres=gpu:TYPE:NUMBER".to_owned()),
+        ),
+        _ => by_words(&why, file),
+    };
+    Some(ScriptRefusal { why, remedy })
+}
+
+/// Returns why a cluster refuses a script: a partition, a generic resource or a GPU type that it lacks.
+pub(crate) fn by_site(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -> Option<ScriptRefusal> {
+    unknown_partition(reading, file, snapshot)
+        .or_else(|| unknown_resource(reading, snapshot.gres_types.as_ref(), &types(snapshot)))
+        .or_else(|| unknown_type(reading, snapshot))
+}
+
+/// Returns why a cluster with these generic resources refuses a script.
+pub(crate) fn unknown_resource(
+    reading: &ScriptReading,
+    gres_types: Option<&BTreeSet<String>>,
+    gpu_types: &[&str],
+) -> Option<ScriptRefusal> {
+    let known = gres_types?;
+    let resource = reading.other_resources.iter().find(|resource| !known.contains(&resource.name))?;
+    let names = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let has = if names.is_empty() { "it has none".to_owned() } else { format!("it has {names}") };
+    let place = resource.line.map_or_else(String::new, |line| format!("line {line}, "));
+    let option = reading.options.iter().rev().find(|option| {
+        GPU_OPTIONS.contains(&option.name.as_str())
+            && option.value.as_deref().is_some_and(|value| value.contains(&resource.name))
+    });
+    let remedy = option.and_then(|option| form_remedy(option, gpu_types));
+    Some(ScriptRefusal {
+        why: format!(
+            "{place}{}: {INVALID_GRES}: this cluster has no generic resource {}; {has}",
+            resource.text, resource.name
+        ),
+        remedy: Some(remedy.unwrap_or_else(|| format!("delete {}", resource.name))),
+    })
+}
+
+/// Returns the refusal of a GPU type that is none, or that the cluster writes in another case.
+fn unknown_type(reading: &ScriptReading, snapshot: &Snapshot) -> Option<ScriptRefusal> {
+    let known = types(snapshot);
+    if known.is_empty() {
+        return None;
+    }
+    let total = &reading.request.as_ref()?.total;
+    let components = reading.request.iter().flat_map(|request| &request.components);
+    let mut shares = std::iter::once(total).chain(components).flat_map(|request| &request.gpu_shares);
+    let is_wrong = |kind: &&String| {
+        let is_other_case = known.iter().any(|known| known.eq_ignore_ascii_case(kind));
+        let is_no_type = GpuType::new(kind).is_none() || ["gpu", "gpus"].contains(&kind.as_str());
+        !known.contains(&kind.as_str()) && (is_other_case || is_no_type)
+    };
+    let kind = shares.find_map(|share| share.kind.as_ref().filter(is_wrong))?;
+    let option = reading.options.iter().rev().find(|option| {
+        GPU_OPTIONS.contains(&option.name.as_str())
+            && option.value.as_deref().is_some_and(|value| value.contains(kind.as_str()))
+    })?;
+    let value = option.value.as_deref().unwrap_or_default();
+    Some(ScriptRefusal {
+        why: format!(
+            "{}--{}={value}: {NO_SUCH_NODE}: this cluster has no GPUs of type {kind}; it has {}",
+            place(option),
+            option.name,
+            known.join(", ")
+        ),
+        remedy: form_remedy(option, &known),
+    })
+}
+
+/// Returns the refusal of a partition that the cluster lacks.
+fn unknown_partition(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -> Option<ScriptRefusal> {
+    let partitions = &snapshot.partitions;
+    let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
+    let names = option.value.as_deref()?;
+    let is_known = |name: &str| partitions.iter().any(|partition| partition.name == name);
+    let wrong: Vec<&str> = names.split(',').map(str::trim).filter(|name| !is_known(name)).collect();
+    let known: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
+    (!partitions.is_empty() && !wrong.is_empty()).then(|| {
+        let why = format!(
+            "{}--partition={names}: this cluster has no partition {}; it has {}",
+            place(option),
+            wrong.join(", "),
+            known.join(", ")
+        );
+        ScriptRefusal { remedy: by_words(&why, file), why }
+    })
+}
+
+/// Returns the GPU types of a cluster.
+fn types(snapshot: &Snapshot) -> Vec<&str> {
+    let types = snapshot.nodes.iter().flat_map(|node| &node.gpus).map(|gpu| gpu.gpu_type.as_str());
+    types.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn place(option: &ScriptOption) -> String {
+    match &option.source {
+        OptionSource::Script { line, .. } => format!("line {line}, "),
+        OptionSource::Environment(variable) => format!("{variable}, "),
+        OptionSource::CommandLine(_) => String::new(),
+    }
+}
+
+/// Returns how to write an option that requests GPUs, if its value shows what it means.
+fn form_remedy(option: &ScriptOption, gpu_types: &[&str]) -> Option<String> {
+    let form = gpu_form(&option.name, option.value.as_deref()?, gpu_types)?;
+    Some(format!("if you mean GPUs, write --{}={form}", option.name))
+}
+
+/// Returns advice for a reason of `sbatch`, if there is any.
+fn by_words(reason: &str, file: &str) -> Option<String> {
+    let (_, remedy) = REMEDIES.iter().find(|(words, _)| reason.contains(words))?;
+    Some(remedy.replace("FILE", file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use hsched_slurm::script::{ScriptSource, read_script};
+
+    fn read(option: &str) -> ScriptReading {
+        let script = format!("#!/bin/bash\n#SBATCH {option}\n");
+        read_script(&ScriptSource {
+            script: Some(script.as_bytes()),
+            file_name: "a.sh",
+            command_line: &[],
+            environment: &BTreeMap::new(),
+            version: None,
+        })
+    }
+
+    fn snapshot(gres_types: &str) -> Snapshot {
+        let text = format!(
+            r#"{{"schema": "hsched.queue/1", "taken_at": 1, {gres_types} "partitions": [{{"name": "gpu", "default": true}}],
+                "nodes": [{{"name": "n1", "gpus": [{{"type": "v100", "count": 4}}]}}]}}"#
+        );
+        Snapshot::parse(&text).expect("a snapshot")
+    }
+
+    #[test]
+    fn known_reasons_have_a_remedy() {
+        let text = by_words("Batch script contains DOS line breaks", "a.sh");
+        assert_eq!(text.as_deref(), Some("remove them: sed -i 's/\\r$//' a.sh"));
+        assert!(
+            by_words("line 3: Invalid --time specification", "a.sh")
+                .is_some_and(|text| text.contains("4:00:00"))
+        );
+        assert_eq!(by_words("something else", "a.sh"), None);
+        let refusal = by_sbatch(&read("--gres=GPU:2"), "a.sh").expect("refused");
+        assert_eq!(refusal.why, "line 2: Invalid generic resource (gres) specification");
+        assert_eq!(refusal.remedy.as_deref(), Some("if you mean GPUs, write --gres=gpu:2"));
+    }
+
+    #[test]
+    fn what_the_cluster_lacks_is_refused_with_its_line() {
+        let site = snapshot(r#""gres_types": ["gpu", "shard"],"#);
+        let refusal = by_site(&read("--gres=v100:4"), "a.sh", &site).expect("refused");
+        assert_eq!(
+            refusal.why,
+            "line 2, --gres=v100:4: Invalid generic resource (gres) specification: this cluster has no generic resource v100; it has gpu, shard"
+        );
+        assert_eq!(refusal.remedy.as_deref(), Some("if you mean GPUs, write --gres=gpu:v100:4"));
+        let remedy = |option: &str| by_site(&read(option), "a.sh", &site)?.remedy;
+        for (option, expected) in [
+            ("--gres=mps:50", Some("delete mps")),
+            ("--gres=gpu:V100:4", Some("if you mean GPUs, write --gres=gpu:v100:4")),
+            ("--gpus-per-node=gpu:v100:4", Some("if you mean GPUs, write --gpus-per-node=v100:4")),
+            ("--gpus=gpu:2", Some("if you mean GPUs, write --gpus=2")),
+            (
+                "--tres-per-task=gres/v100:1 -n1",
+                Some("if you mean GPUs, write --tres-per-task=gres/gpu:v100:1"),
+            ),
+            ("--gres=shard:2", None),
+            ("--gres=gpu:a100:4", None),
+            ("--gres=gpu:v100:4", None),
+        ] {
+            assert_eq!(remedy(option).as_deref(), expected, "{option}");
+        }
+        // Without a list of resources, only sbatch knows.
+        assert_eq!(by_site(&read("--gres=v100:4"), "a.sh", &snapshot("")), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! The remedies that `hsched why` showed last, so that `--apply N` applies the one that was displayed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::app::context::Context;
+use crate::app::state;
+use hsched_engine::store::{CachedOutput, OutputCache};
+use hsched_model::Time;
+use hsched_slurm::CommandLine;
+use hsched_ui::Failure;
+
+/// A displayed remedy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptRemedy {
+    /// The program and its arguments, or why they are unknown.
+    pub command: Result<(String, Vec<String>), String>,
+    /// Whether the job stays in the queue.
+    pub keeps_job: bool,
+    /// Ids of other jobs of the user that it stops, or for which Slurm may stop them.
+    #[serde(default)]
+    pub stops: Vec<String>,
+}
+
+/// The remedies displayed last for a job.
+#[derive(Serialize, Deserialize)]
+struct KeptAdvice {
+    job: String,
+    at: Time,
+    remedies: Vec<KeptRemedy>,
+}
+
+/// The name of the file with the lists.
+const NAME: &str = "why-lists";
+
+/// How long a list is valid, in seconds: a quarter of an hour.
+const GOOD_FOR: f64 = 900.0;
+
+impl KeptRemedy {
+    /// Returns the remedy's command, or why the command is unknown.
+    pub(crate) fn command(&self) -> Result<CommandLine, String> {
+        let (program, args) = self.command.clone()?;
+        Ok(CommandLine::new(program, args))
+    }
+}
+
+/// Returns the remedies displayed last for this job, if they are recent.
+///
+/// # Errors
+/// If no state directory is known.
+pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy>>, Failure> {
+    let lists = recent(&OutputCache::of(&state::root(context)?), state::now(context));
+    Ok(lists.into_iter().find(|known| known.job == job).map(|known| known.remedies))
+}
+
+/// Stores the remedies of a job; if that fails, `--apply` has none to apply.
+pub(crate) fn keep(context: &Context, job: &str, remedies: Vec<KeptRemedy>) {
+    let Ok(root) = state::root(context) else { return };
+    let (cache, at) = (OutputCache::of(&root), state::now(context));
+    let mut lists = recent(&cache, at);
+    lists.retain(|known| known.job != job);
+    lists.push(KeptAdvice { job: job.to_owned(), at, remedies });
+    let text = serde_json::to_string(&lists).ok();
+    let _ = cache.keep(NAME, &CachedOutput { text, at, tried: at, ..CachedOutput::default() });
+}
+
+/// Returns the lists that are still valid.
+fn recent(cache: &OutputCache, now: Time) -> Vec<KeptAdvice> {
+    let text = cache.get(NAME).text.unwrap_or_default();
+    let mut lists: Vec<KeptAdvice> = serde_json::from_str(&text).unwrap_or_default();
+    lists.retain(|known| (0.0..GOOD_FOR).contains(&now.since(known.at).0));
+    lists
+}

@@ -1,0 +1,394 @@
+//! Information about Slurm jobs named by the user: from the queue, the controller and accounting.
+
+mod found;
+
+use std::time::Duration;
+
+pub(crate) use self::found::FoundJob;
+use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
+use crate::app::context::Context;
+use crate::app::slurm::client::slurm_failure;
+use crate::app::slurm::queue_look::{self, Freshness};
+use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
+use hsched_engine::clock::Clock;
+use hsched_model::{ErrorId, JobId, Time};
+use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};
+use hsched_slurm::job_details::{self, JobDetails};
+use hsched_slurm::script::SlurmVersion;
+use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
+use hsched_ui::{Exit, Failure};
+
+/// An explained job.
+pub(crate) struct ExplainedJob {
+    pub found: FoundJob,
+    /// In Slurm's words; for a job in a snapshot, as far as the snapshot shows it.
+    pub state: String,
+    pub explanation: WaitExplanation,
+    pub starts: StartAdvice,
+    /// The job as a request, if it is pending.
+    pub pending: Option<PendingJob>,
+}
+
+/// The data for explanations.
+pub(crate) struct JobFinder<'a> {
+    pub context: &'a Context,
+    pub queue: ClusterQueue,
+    /// Whether Slurm can be called, which is not the case with a saved snapshot.
+    is_live: bool,
+}
+
+impl<'a> JobFinder<'a> {
+    /// Reads the queue.
+    ///
+    /// # Errors
+    /// If a file is not a snapshot (exit 78), or Slurm does not answer (exit 69).
+    pub(crate) fn new(context: &'a Context, view: &QueueViewArgs) -> Result<Self, Failure> {
+        let queue = view.learnt_queues(context)?.into_iter().next();
+        let queue = queue
+            .ok_or_else(|| Failure::new(Exit::Usage, "no snapshot was given").id(ErrorId::OptionNeeds))?;
+        Ok(Self { context, queue, is_live: view.snapshot.is_empty() })
+    }
+
+    /// Reads Slurm's queue.
+    ///
+    /// # Errors
+    /// If Slurm does not answer (exit 69).
+    pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
+        let queue = ClusterQueue::live(context, queue_look::look(context, Freshness::AMinute)?);
+        Ok(Self { context, queue, is_live: true })
+    }
+
+    /// Returns the version of the cluster's Slurm.
+    pub(crate) fn version(&self) -> Option<SlurmVersion> {
+        let config = if self.is_live { self.context.slurm.config() } else { None };
+        SlurmVersion::parse(config?.get("SLURM_VERSION")?)
+    }
+
+    /// Returns the user's pending jobs.
+    ///
+    /// # Errors
+    /// If Slurm does not answer.
+    pub(crate) fn own_pending(&mut self) -> Result<Vec<FoundJob>, Failure> {
+        let named = if self.is_live { self.own_jobs()? } else { Vec::new() };
+        // For an array, the set of pending tasks may have changed.
+        let whole = |id: &str| id.split(['_', '+']).next().unwrap_or_default().to_owned();
+        let is_missing = |queued_job: &QueuedJob| {
+            let is_it =
+                |job: &QueueJob| job.running.is_none() && whole(&job.id) == whole(&queued_job.shown_id);
+            queued_job.state.is_pending() && !self.queue.snapshot.jobs.iter().any(is_it)
+        };
+        if named.iter().any(is_missing) {
+            self.look_anew()?;
+        }
+        let name = |job: &QueueJob| {
+            let is_meant = |queued_job: &&QueuedJob| queued_job.shown_id == job.id;
+            named.iter().find(is_meant).map(|queued_job| queued_job.name.clone())
+        };
+        let pending = self.queue.snapshot.jobs.iter().filter(|job| job.ours && job.running.is_none());
+        let found = pending.map(|job| FoundJob {
+            id: job.id.clone(),
+            name: name(job),
+            job: Some(job.clone()),
+            details: None,
+            record: None,
+        });
+        Ok(found.collect())
+    }
+
+    /// Reads the queue again if this look is too old for the conclusion that a job starts at once; returns whether
+    /// there is a newer one.
+    ///
+    /// # Errors
+    /// If Slurm's answer cannot be read.
+    pub(crate) fn look_for_start_now(&mut self) -> Result<bool, Failure> {
+        let newer = self.queue.newer(self.context)?;
+        let is_newer = newer.is_some();
+        if let Some(newer) = newer {
+            self.queue = newer;
+        }
+        Ok(is_newer)
+    }
+
+    /// Reads the queue again, because a job was submitted or changed since the last look.
+    fn look_anew(&mut self) -> Result<(), Failure> {
+        let site = self.queue.site.take();
+        self.queue = ClusterQueue::live(self.context, queue_look::look(self.context, Freshness::Now)?);
+        self.queue.site = site;
+        Ok(())
+    }
+
+    fn own_jobs(&self) -> Result<Vec<QueuedJob>, Failure> {
+        let printed = self.context.slurm.ask(&squeue::command())?;
+        let (jobs, _) = squeue::parse(&printed)
+            .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
+        Ok(jobs)
+    }
+
+    /// Returns the jobs with an id or a name; several for an array or an ambiguous name.
+    ///
+    /// # Errors
+    /// If the job is unknown (exit 1), or Slurm does not answer.
+    pub(crate) fn find(&mut self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
+        if !is_id(wanted) {
+            return self.named(wanted);
+        }
+        if !self.is_live {
+            let jobs = in_queue(&self.queue.snapshot.jobs, wanted);
+            let found = jobs.into_iter().map(|job| FoundJob {
+                id: job.id.clone(),
+                name: None,
+                job: Some(job),
+                details: None,
+                record: None,
+            });
+            let found: Vec<FoundJob> = found.collect();
+            return if found.is_empty() { Err(self.unknown(wanted)) } else { Ok(found) };
+        }
+        let details = self.details(wanted)?;
+        let details = most_alive(details.into_iter().filter(|detail| is_meant(detail, wanted)).collect());
+        if details.is_empty() {
+            return self.in_accounting(wanted);
+        }
+        let is_missing = |job_details: &JobDetails| {
+            job_details.record.state.is_pending()
+                && !self
+                    .queue
+                    .snapshot
+                    .jobs
+                    .iter()
+                    .any(|job| is_same(job, job_details) && job.running.is_none())
+        };
+        if details.iter().any(is_missing) {
+            self.look_anew()?;
+        }
+        Ok(details.into_iter().map(|detail| self.with_job(detail)).collect())
+    }
+
+    /// Combines the controller's data about a job with its entry in the queue.
+    fn with_job(&mut self, details: JobDetails) -> FoundJob {
+        let is_pending = details.record.state.is_pending();
+        let jobs = &mut self.queue.snapshot.jobs;
+        let known = jobs.iter_mut().find(|job| is_same(job, &details) && job.running.is_none() == is_pending);
+        if let Some(job) = known {
+            if is_pending {
+                details.refresh(job);
+            }
+            let (id, job) = (job.id.clone(), Some(job.clone()));
+            return FoundJob {
+                id,
+                name: Some(details.record.name.clone()),
+                job,
+                details: Some(details),
+                record: None,
+            };
+        }
+        let (id, name) = (details.shown_id.clone(), Some(details.record.name.clone()));
+        FoundJob { id, name, job: None, details: Some(details), record: None }
+    }
+
+    fn details(&self, id: &str) -> Result<Vec<JobDetails>, Failure> {
+        let pause = |pause| self.context.clock.sleep(pause);
+        match read(&self.context.slurm, &job_details::command(id), &pause) {
+            Ok(output) => Ok(job_details::parse(&output.stdout)),
+            Err(error) if scontrol_job::is_unknown(&error) => Ok(Vec::new()),
+            Err(error) => Err(slurm_failure(&error)),
+        }
+    }
+
+    /// Returns the user's jobs with a name: those in the queue, or else the last one that ended.
+    fn named(&mut self, name: &str) -> Result<Vec<FoundJob>, Failure> {
+        if !self.is_live {
+            let message = format!("{name}: a snapshot has no names of jobs");
+            return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::UnknownJob)
+                .hint("give the id of a job"));
+        }
+        let queued: Vec<QueuedJob> = self.own_jobs()?.into_iter().filter(|job| job.name == name).collect();
+        let in_queue: Vec<&QueuedJob> = queued.iter().filter(|job| !job.state.is_final()).collect();
+        let meant = if in_queue.is_empty() { queued.iter().rev().take(1).collect() } else { in_queue };
+        let mut found: Vec<FoundJob> = Vec::new();
+        for job in meant {
+            found.extend(self.find(&job.id.to_string())?);
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let since = self.context.clock.now() - PAST;
+        let printed = self.context.slurm.ask(&sacct::named_command(name, since)).unwrap_or_default();
+        let (records, _) = sacct::parse(&printed).unwrap_or_default();
+        let last = records.into_iter().max_by(|one, other| one.submit_time.cmp(&other.submit_time));
+        if let Some(record) = last {
+            return Ok(vec![of_record(record)]);
+        }
+        let message = format!("{name}: you have no job of this name in the queue or in the last 30 days");
+        Err(Failure::new(Exit::Failed, message).id(ErrorId::UnknownJob).hint("squeue --me lists your jobs"))
+    }
+
+    /// Returns a job that the controller no longer knows.
+    fn in_accounting(&self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
+        let number = wanted.split(['_', '+']).next().and_then(|id| id.parse().ok()).map(JobId);
+        let has_accounting =
+            self.context.slurm.config().is_none_or(hsched_slurm::site::Config::has_accounting);
+        let Some(id) = number.filter(|_| has_accounting) else { return Err(self.unknown(wanted)) };
+        let since = self.context.clock.now() - PAST;
+        let is_task = wanted.contains('_');
+        let command =
+            if is_task { sacct::task_command(wanted, since) } else { sacct::any_user_command(id, since) };
+        let printed = match read(&self.context.slurm, &command, &|pause| self.context.clock.sleep(pause)) {
+            Ok(output) => output.stdout,
+            Err(error) => {
+                self.context.note(&format!("the accounting does not answer: {error}"));
+                String::new()
+            }
+        };
+        let printed = if is_task { sacct::rows_of_task(&printed, wanted) } else { printed };
+        let (records, _) = sacct::parse(&printed).unwrap_or_default();
+        // A task has its own id, which is not that of its array.
+        let id = if is_task { records.last().map_or(id, |record| record.id) } else { id };
+        match JobRecord::latest(&records, id).cloned() {
+            Some(record) if is_task => Ok(vec![FoundJob { id: wanted.to_owned(), ..of_record(record) }]),
+            Some(record) => Ok(vec![of_record(record)]),
+            None => Err(self.unknown(wanted)),
+        }
+    }
+
+    /// Returns the failure for an unknown job.
+    fn unknown(&self, wanted: &str) -> Failure {
+        let hides = |config: &hsched_slurm::site::Config| config.lists("PrivateData", "jobs");
+        let is_hidden = self.queue.snapshot.others_hidden
+            || self.is_live && self.context.slurm.config().is_some_and(hides);
+        if is_hidden {
+            let message = format!(
+                "{wanted}: no such job, or a hidden one: this site hides the jobs of others (PrivateData=jobs)"
+            );
+            return Failure::new(Exit::Failed, message)
+                .id(ErrorId::UnknownJob)
+                .hint("squeue --me lists your jobs");
+        }
+        let place = if self.is_live { "Slurm knows" } else { "the snapshot has" };
+        let what = if wanted.contains('_') { "task" } else { "job" };
+        Failure::new(Exit::Failed, format!("{wanted}: {place} no such {what}"))
+            .id(ErrorId::UnknownJob)
+            .hint("squeue --me lists your jobs")
+    }
+
+    /// Explains a job; with `advised`, also the remedies. `budget` is the time for simulations.
+    pub(crate) fn explained(
+        &self,
+        found: FoundJob,
+        advised: bool,
+        seed: u64,
+        samples: usize,
+        budget: Duration,
+    ) -> ExplainedJob {
+        let now = self.queue.snapshot.taken_at;
+        let at = |time: Time| hsched_ui::moment(time, now);
+        let pending = found.job.as_ref().filter(|job| job.running.is_none());
+        let pending = pending.and_then(|job| PendingJob::take(&self.queue.snapshot, &job.id));
+        if let Some(pending) = pending {
+            let facts = found.details.as_ref().map(|details| &details.facts);
+            let mut explanation = explain(&self.queue.snapshot, &pending, facts, &at);
+            let futures = Futures { seed, samples, calibration: self.queue.calibration() };
+            let begin = self.context.clock.elapsed();
+            let clock = &self.context.clock;
+            let is_over = |part: f64| clock.elapsed().saturating_sub(begin) >= budget.mul_f64(part);
+            // The rest of the time is for the remedies.
+            let first = if advised { FIRST_PART } else { 1.0 };
+            let stops: [&(dyn Fn() -> bool + Sync); 2] = [&|| is_over(first), &|| is_over(1.0)];
+            let starts = StartAdvice::of(&pending, &explanation, futures, advised, stops);
+            let starts = self.corrected(&pending, starts);
+            if starts.is_now() {
+                // Changing the job would not help.
+                explanation.way_out.clear();
+            }
+            explanation.why.extend(self.preemption(&pending.job));
+            let state =
+                found.details.as_ref().map_or("PENDING".to_owned(), |detail| detail.record.state.to_string());
+            return ExplainedJob { found, state, explanation, starts, pending: Some(pending) };
+        }
+        let (state, mut explanation) = self.without_waiting(&found, &at);
+        let running = found.job.as_ref().filter(|_| explanation.kind == StateKind::Running);
+        explanation.why.extend(running.and_then(|job| self.preemption(job)));
+        ExplainedJob {
+            found,
+            state,
+            explanation,
+            starts: StartAdvice { as_is: None, advice: Vec::new(), is_looked_for: false },
+            pending: None,
+        }
+    }
+
+    /// Returns a sentence about the QOS whose jobs may preempt a job.
+    fn preemption(&self, job: &QueueJob) -> Option<String> {
+        self.queue.snapshot.preempting_words(job.qos.as_deref()?)
+    }
+
+    /// Returns the starts according to the learnt model, if it is used.
+    fn corrected(&self, pending: &PendingJob, starts: StartAdvice) -> StartAdvice {
+        let site = self.queue.site.as_ref();
+        let learnt =
+            site.zip(starts.as_is.as_ref()).and_then(|(site, as_is)| site.pending_start(pending, as_is));
+        match learnt {
+            Some(start) => starts.corrected(start),
+            None => starts,
+        }
+    }
+
+    /// Explains a running or ended job.
+    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, WaitExplanation) {
+        let record = found.details.as_ref().map(|details| &details.record).or(found.record.as_ref());
+        let explanation = |kind, why, way_out| WaitExplanation {
+            kind,
+            reason: record.and_then(|record| record.reason.clone()).filter(|reason| reason != "None"),
+            why,
+            way_out,
+            limit: None,
+            ahead: None,
+        };
+        if let Some(record) =
+            record.filter(|record| !record.state.is_pending() && !record.state.holds_nodes(&record.nodes))
+        {
+            let told = ended(record, &found.id);
+            let mut way_out = told.way_out;
+            let file = found.details.as_ref().and_then(|details| details.error_file.as_deref());
+            if let Some(file) = file.filter(|file| record.state == SlurmState::Failed && *file != "/dev/null")
+            {
+                way_out.push(format!("Its messages are in {file}."));
+            }
+            return (record.state.to_string(), explanation(StateKind::Ended, told.why, way_out));
+        }
+        let state = record.map_or(SlurmState::Running, |record| record.state.clone());
+        if state.is_pending() {
+            let why = vec!["It is pending, and the look at the queue does not show it.".to_owned()];
+            return (state.to_string(), explanation(StateKind::Waits, why, Vec::new()));
+        }
+        let snapshot = &self.queue.snapshot;
+        let mut why = Vec::new();
+        if let Some((job, running)) = found.job.as_ref().and_then(|job| Some((job, job.running.as_ref()?))) {
+            let ran = hsched_ui::rough_duration(snapshot.taken_at.since(running.since));
+            let limit = job.limit_s.unwrap_or_else(|| snapshot.longest_limit(job));
+            let nodes: Vec<&str> = running.holds.iter().map(|held| held.node.as_str()).collect();
+            why.push(format!("It has run for {ran} on {}.", nodes.join(", ")));
+            let end = at(Time(running.since.0 + limit.0));
+            why.push(format!("It ends at {end} at the latest (time limit {}).", hsched_queue::span(limit)));
+        } else if let Some(end) = record.and_then(|record| record.end_time.as_deref()) {
+            why.push(format!("It runs, until {} at the latest.", end.replace('T', " ")));
+        }
+        let more = match state {
+            SlurmState::Completing => Some("It has ended; Slurm cleans up after it."),
+            SlurmState::Configuring => Some("Its nodes are being made ready."),
+            SlurmState::Suspended | SlurmState::Stopped => {
+                Some("It is suspended: it holds its nodes and does nothing.")
+            }
+            _ => None,
+        };
+        why.extend(more.map(str::to_owned));
+        (state.to_string(), explanation(StateKind::Running, why, Vec::new()))
+    }
+}
+
+/// The fraction of the budget for the unchanged job.
+const FIRST_PART: f64 = 0.4;
+
+/// How far back accounting is queried.
+const PAST: chrono::TimeDelta = chrono::TimeDelta::days(30);

@@ -1,0 +1,97 @@
+//! Hydra configurations with a sweep: `hydra.sweeper.params` (hydra.cc, "Multi-run").
+
+use serde_json::{Map, Value, json};
+
+use super::{ForeignFile, search, sweep_key};
+use hsched_slurm::batch_script::ImportedJob;
+
+/// Maximum number of integers of a range that is written as a list.
+const LONGEST_RANGE: i64 = 1000;
+
+pub(super) fn read(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
+    let hydra = &file.keys["hydra"];
+    let sweeper = hydra.get("sweeper");
+    let params = sweeper.and_then(|sweeper| sweeper.get("params")).and_then(Value::as_object);
+    let mut sweep = Map::new();
+    let mut overrides = Vec::new();
+    let mut draws = false;
+    for (key, value) in params.into_iter().flatten() {
+        let line = file.line(key);
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match (sweep_key(key), values(&text)) {
+            (Some(name), Some(values)) => {
+                draws |= values.is_object();
+                overrides.push(format!("{key}={{{name}}}"));
+                sweep.insert(name, values);
+            }
+            _ => imported
+                .remark(line, format!("{key}: {text}: not known to hsched; add it to the sweep yourself")),
+        }
+    }
+    if sweep.is_empty() {
+        imported.todo(
+            "sweep",
+            "the file has no hydra.sweeper.params; write what stands behind -m: {lr: [0.1, 0.01]}",
+        );
+    } else {
+        imported.keys.insert("sweep", Value::Object(sweep));
+    }
+    if draws {
+        search(sweeper.and_then(|sweeper| sweeper.get("n_trials")).and_then(Value::as_u64), imported);
+    }
+    for key in hydra.as_object().into_iter().flatten().map(|(key, _)| key).filter(|key| *key != "sweeper") {
+        imported.remark(file.line(key), format!("hydra.{key}: left out"));
+    }
+    let command = ["python", "APP.py"].into_iter().map(str::to_owned).chain(overrides);
+    let command = command.collect::<Vec<_>>().join(" ");
+    imported.hints.insert("command", format!("with these overrides: {command}"));
+}
+
+/// Parses the values of a sweep: `a,b`, `choice(a,b)`, `range(1,5)`, `interval(0,1)`, `tag(log,
+/// interval(1e-4,1))`.
+fn values(text: &str) -> Option<Value> {
+    let text = text.trim();
+    let inside = |name: &str| text.strip_prefix(name)?.trim().strip_prefix('(')?.strip_suffix(')');
+    if let Some(inner) = inside("choice") {
+        return list(inner);
+    }
+    if let Some(inner) = inside("range") {
+        let numbers: Option<Vec<i64>> = inner.split(',').map(|part| part.trim().parse().ok()).collect();
+        let (low, high, step) = match *numbers?.as_slice() {
+            [high] => (0, high, 1),
+            [low, high] => (low, high, 1),
+            [low, high, step] if step > 0 => (low, high, step),
+            _ => return None,
+        };
+        let count = high.checked_sub(low)?;
+        let step = usize::try_from(step).ok()?;
+        return (1..=LONGEST_RANGE)
+            .contains(&count)
+            .then(|| json!((low..high).step_by(step).collect::<Vec<_>>()));
+    }
+    if let Some(inner) = inside("interval") {
+        return bounds(inner).map(|bounds| json!({ "uniform": bounds }));
+    }
+    if let Some(inner) = inside("tag") {
+        let (tag, inner) = inner.split_once(',')?;
+        let inner = inner.trim().strip_prefix("interval")?.trim().strip_prefix('(')?.strip_suffix(')')?;
+        return bounds(inner).filter(|_| tag.trim() == "log").map(|bounds| json!({ "log_uniform": bounds }));
+    }
+    list(text).filter(|_| !text.contains(['(', '{', '[']))
+}
+
+fn bounds(text: &str) -> Option<[f64; 2]> {
+    let (low, high) = text.split_once(',')?;
+    Some([low.trim().parse().ok()?, high.trim().parse().ok()?])
+}
+
+/// Parses a comma-separated list of words.
+fn list(text: &str) -> Option<Value> {
+    let parts = text.split(',').map(|part| part.trim().trim_matches(['"', '\'']));
+    let values: Vec<Value> = parts
+        .map(|part| {
+            serde_json::from_str::<serde_json::Number>(part).map_or_else(|_| json!(part), Value::Number)
+        })
+        .collect();
+    (!values.iter().any(|value| value == "")).then(|| json!(values))
+}
