@@ -77,7 +77,7 @@ fn a_policy_named_twice_is_simulated_once() {
 
 #[test]
 fn a_policy_that_refuses_the_trace_leaves_the_exit_code_to_the_others() {
-    let line = |number: u32| format!("j{number},0,1,6400,1,64,1MB,100\n");
+    let line = |number: u32| format!("j{number},0,8,6400,1,64,1MB,100\n");
     let head = "name,arrival,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100\n";
     let trace = format!("{head}{}", (0..9).map(line).collect::<String>());
     let cluster = "network_gbps: 10\nintra_node_gbps: 300\nnodes: [{name: 'n[1-8]', gpus: {v100: 8}}]\n";

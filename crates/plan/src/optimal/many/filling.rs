@@ -32,11 +32,10 @@ impl OnNodes<'_, '_> {
             let sizes: Vec<u32> = blocks.iter().map(|(_, size)| *size).collect();
             for (node, (job, count)) in fill(&free, &sizes).into_iter().zip(blocks) {
                 let slots = found.entry(job).or_insert_with(|| Some(Vec::new()));
-                match node {
-                    Some(node) => {
-                        slots.iter_mut().for_each(|slots| slots.push(Slot { node, gpu_type, count }))
-                    }
-                    None => *slots = None,
+                if let (Some(node), Some(slots)) = (node, slots.as_mut()) {
+                    slots.push(Slot { node, gpu_type, count });
+                } else {
+                    *slots = None;
                 }
             }
         }

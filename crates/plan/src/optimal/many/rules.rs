@@ -26,6 +26,9 @@ const BROKEN_ROUGHLY: f64 = 1e-3;
 /// Nodes with more GPUs of a type have no rules, because they are rarely hard to fill.
 const LARGEST: u32 = 64;
 
+/// Returns counts of rings by their GPUs, for nodes with at most this many.
+type Candidates = fn(u32) -> Vec<Vec<f64>>;
+
 impl NodeRule {
     /// Returns the count of a job's replicas by type, in a ring inside a node or over the network.
     pub(crate) fn uses(&self, job: &JobModel, replicas: &[u32], inside: bool) -> f64 {
@@ -86,7 +89,7 @@ fn violated(
     kinds: &JobKinds<'_>,
     mix: &[(f64, Vec<u32>)],
     by_replica: bool,
-    (least, candidates): (f64, fn(u32) -> Vec<Vec<f64>>),
+    (least, candidates): (f64, Candidates),
 ) -> Vec<Vec<(f64, NodeRule)>> {
     let types = problem.gpu_types.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
