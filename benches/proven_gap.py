@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """How near the optimum `hsched plan --policy optimal` is proven to be on large clusters, and what that costs; tables in Markdown.
 
-python3 benches/proven_gap.py [--seeds 20] [--runs 1] [--size GPUS,JOBS,BUDGET]... HSCHED [HSCHED...]. Of several programs each problem is given to one after the
+python3 benches/proven_gap.py [--seeds 20] [--runs 1] [--size GPUS,JOBS,BUDGET]... [--replicas MOST]... HSCHED [HSCHED...]. Of several programs each problem is given to one after the
 other, --runs times, and the median counts: they are compared in pairs on a machine with other work. Times are CPU seconds of the whole command, reading
 and printing included; memory is its peak. Problems have 6 GPU types in nodes of 8; jobs all differ, or are alike in 12 classes.
+
+With --replicas MOST, jobs all differ and synchronise at every step, and nodes have MOST GPUs. Each problem is planned with single GPUs, and with replicas of 1 to MOST GPUs, a random
+number for each job; the table shows the gap with replicas, and how much longer the command takes than with single GPUs.
 """
 import argparse
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -24,8 +28,8 @@ class Run(NamedTuple):
     mebibytes: float
 
 
-def generate(hsched: str, folder: str, gpus: int, jobs: int, sync: str, seed: int) -> None:
-    subprocess.run([hsched, "generate", folder, "--gpus", str(gpus), "--gpus-per-node", "8", "--types", "6", "--jobs", str(jobs), "--sync", sync, "--seed", str(seed)],
+def generate(hsched: str, folder: str, gpus: int, jobs: int, sync: str, seed: int, node: int = 8) -> None:
+    subprocess.run([hsched, "generate", folder, "--gpus", str(gpus), "--gpus-per-node", str(node), "--types", "6", "--jobs", str(jobs), "--sync", sync, "--seed", str(seed)],
                    stdout=subprocess.DEVNULL, check=True)
 
 
@@ -39,10 +43,20 @@ def make_alike(folder: str) -> None:
             file.write(re.sub(r"name: \S+", "name: job%06d" % number, blocks[number % CLASSES], count=1))
 
 
-def measure(hsched: str, folder: str, budget: str) -> Run:
+def give_replicas(folder: str, most: int, seed: int) -> None:
+    """Writes the jobs with replicas of 1 to `most` GPUs, as fast as so many single GPUs, to replicas.yaml."""
+    sizes = random.Random(seed)
+    with open(folder + "/jobs.yaml") as file, open(folder + "/replicas.yaml", "w") as out:
+        for line in file:
+            if line.startswith("    command:"):
+                out.write("    replica: {gpus: %d, efficiency: 1}\n" % sizes.randint(1, most))
+            out.write(line)
+
+
+def measure(hsched: str, folder: str, budget: str, jobs: str = "jobs.yaml") -> Run:
     """Plans, and measures the whole command."""
     plan = folder + "/plan.json"
-    command = [hsched, "plan", folder + "/jobs.yaml", "--cluster", folder + "/cluster.yaml", "--policy", "optimal", "--budget", budget, "--format", "json"]
+    command = [hsched, "plan", folder + "/" + jobs, "--cluster", folder + "/cluster.yaml", "--policy", "optimal", "--budget", budget, "--format", "json"]
     with open(plan, "w") as out:
         child = subprocess.Popen(command, stdout=out)
         _, status, usage = os.wait4(child.pid, 0)
@@ -79,13 +93,40 @@ def row(programs: List[str], size: Tuple[int, int, str], kind: str, sync: str, s
             statistics.median(seconds), max(seconds), max(run.mebibytes for run in found[program])), flush=True)
 
 
+def replica_row(programs: List[str], size: Tuple[int, int, str], most: int, seeds: int, runs: int) -> None:
+    gpus, jobs, budget = size
+    found: Dict[str, List[Tuple[Run, Run]]] = {program: [] for program in programs}
+    for seed in range(seeds):
+        with tempfile.TemporaryDirectory() as folder:
+            generate(programs[0], folder, gpus, jobs, "step", seed, most)
+            give_replicas(folder, most, seed)
+            for program in programs:
+                taken = [(measure(program, folder, budget), measure(program, folder, budget, "replicas.yaml")) for _ in range(runs)]
+                found[program].append((median([single for single, _ in taken]), median([replicas for _, replicas in taken])))
+    for program in programs:
+        gaps = [replicas.gap for _, replicas in found[program]]
+        times = [replicas.seconds for _, replicas in found[program]]
+        ratios = [replicas.seconds / single.seconds for single, replicas in found[program]]
+        print("| %s | %d, %d | 1 to %d | %s | %.4f %% | %.4f %% | %.2f s | %.2f | %.2f |" % (
+            os.path.basename(program), gpus, jobs, most, budget, 100 * statistics.median(gaps), 100 * max(gaps), statistics.median(times), statistics.median(ratios), max(ratios)), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", metavar="HSCHED", nargs="+")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--size", action="append", help="GPUs, jobs and budget, such as 10000,1000,1s")
+    parser.add_argument("--replicas", type=int, action="append", metavar="MOST", help="compare replicas of 1 to MOST GPUs with single GPUs")
     args = parser.parse_args()
+    if args.replicas:
+        print("| program | GPUs, jobs | GPUs a replica | budget | gap, median | worst | CPU time, median | × single GPUs, median | worst |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for size in args.size or SIZES[:1]:
+            gpus, jobs, budget = size.split(",")
+            for most in args.replicas:
+                replica_row([os.path.abspath(program) for program in args.programs], (int(gpus), int(jobs), budget), most, args.seeds, args.runs)
+        return
     print("| program | GPUs, jobs | jobs | synchronising | budget | gap, median | worst | CPU time, median | worst | memory, worst |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for size in args.size or SIZES:

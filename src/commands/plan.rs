@@ -17,7 +17,7 @@ use crate::commands::plan_report::plan_report;
 use crate::settings::CommandLineSetting;
 use hsched_model::ErrorId;
 use hsched_plan::plan_file::PlanFile;
-use hsched_plan::{PlanFigures, Quality};
+use hsched_plan::{CheckedPlan, PlanFigures, Quality, Verdict};
 use hsched_ui::{Exit, Failure, PolicyComparison, PolicyResult, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets and how its batch is split over them
@@ -187,7 +187,8 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
                 let proven = planning::bound(&args.planning, context, &input.problem, &plan, &mut known);
                 let outcome = PlanFigures::of(&input.problem, &plan);
                 let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(&bound, &outcome));
-                Ok(PolicyResult { placed: plan.placed().len(), outcome, quality, time })
+                let why = why_none(policy, &plan);
+                Ok(PolicyResult { placed: plan.placed().len(), outcome, quality, time, why })
             }
             // The problem may be too large for only one of the policies.
             Err(failure) if failure.exit == Exit::Failed => Err(failure.message),
@@ -208,12 +209,24 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
     Ok(if placed { Exit::Done } else { Exit::Unplaced })
 }
 
+/// Returns why a policy places no job, if it has the same reason for all of them.
+fn why_none(policy: &str, plan: &CheckedPlan) -> Option<String> {
+    let reason = |verdict: &Verdict| match verdict {
+        Verdict::Place(_) => None,
+        Verdict::Defer { reason } | Verdict::Reject { reason } => Some(reason.clone()),
+    };
+    let why = reason(plan.verdicts().first()?)?;
+    let is_same = plan.verdicts().iter().all(|verdict| reason(verdict).as_ref() == Some(&why));
+    let refusal = format!("not planned: policy {policy}: ");
+    is_same.then(|| why.strip_prefix(&refusal).unwrap_or(&why).to_owned())
+}
+
 fn compared_json(row: &PolicyComparison) -> Value {
-    let PolicyResult { placed, outcome, quality, time } = match &row.result {
-        Ok(made) => *made,
+    let PolicyResult { placed, outcome, quality, time, why } = match &row.result {
+        Ok(made) => made,
         Err(message) => return json!({ "policy": row.policy, "error": message }),
     };
-    json!({
+    let mut figures = json!({
         "policy": row.policy,
         "placed": placed,
         "objective_value": outcome.map(|outcome| outcome.objective_value),
@@ -223,5 +236,9 @@ fn compared_json(row: &PolicyComparison) -> Value {
         "lower_bound": quality.map(|quality| quality.lower_bound),
         "gap": quality.map(|quality| quality.gap),
         "solve_s": time.0,
-    })
+    });
+    if let Some(why) = why {
+        figures["error"] = json!(why);
+    }
+    figures
 }

@@ -315,6 +315,31 @@ fn policies_are_compared_on_the_same_problem() {
 }
 
 #[test]
+fn a_policy_that_refuses_is_compared_with_its_reason() {
+    let job = |number: u32| {
+        format!(
+            "  - {{name: j{number}, samples_per_epoch: 64, epochs: 1, global_batch: 64, model_size: 0, \
+             throughput: {{v100: 9}}, command: [x]}}\n"
+        )
+    };
+    let jobs: String = (0..9).map(job).collect();
+    let sandbox = Sandbox::new()
+        .file("cluster.yaml", "nodes:\n  - {name: \"n[1-8]\", gpus: {V100: 8}}\n")
+        .file("jobs.yaml", format!("jobs:\n{jobs}"));
+    let text = sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has,jps").succeeds();
+    assert!(text.contains("\njps  ") && text.contains("\nhas: 3872894697 categories"), "{text}");
+    let json = sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has,jps --format json").json();
+    let row = |name: &str| {
+        let rows = json["policies"].as_array().expect("rows");
+        rows.iter().find(|row| row["policy"] == name).expect("a row").clone()
+    };
+    assert!(row("has")["error"].as_str().is_some_and(|why| why.contains("use --policy jps")), "{json}");
+    assert_eq!((&row("has")["placed"], &row("jps")["placed"]), (&0.into(), &9.into()));
+    assert!(row("jps").get("error").is_none(), "{json}");
+    sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has").exits(3);
+}
+
+#[test]
 fn jobs_of_different_partitions_are_planned_together_each_on_its_own_nodes() {
     let node = |name: &str, partitions: &str| {
         format!("  - {{name: {name}, gpus: {{V100: 2}}, partitions: [{partitions}]}}\n")

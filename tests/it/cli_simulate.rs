@@ -76,6 +76,20 @@ fn a_policy_named_twice_is_simulated_once() {
 }
 
 #[test]
+fn a_policy_that_refuses_the_trace_leaves_the_exit_code_to_the_others() {
+    let line = |number: u32| format!("j{number},0,8,6400,1,64,1MB,100\n");
+    let head = "name,arrival,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100\n";
+    let trace = format!("{head}{}", (0..9).map(line).collect::<String>());
+    let cluster = "network_gbps: 10\nintra_node_gbps: 300\nnodes: [{name: 'n[1-8]', gpus: {v100: 8}}]\n";
+    let sandbox = Sandbox::new().file("week.csv", &trace).file("lab.yaml", cluster);
+    let json = sandbox.run(&format!("{FILES} --policy has,jps --format json")).exits(0).json();
+    let (refused, other) = (&json["policies"][0], &json["policies"][1]);
+    assert!(refused["error"].as_str().is_some_and(|why| why.contains("too many to enumerate")), "{json}");
+    assert_eq!((&refused["ended"], &other["ended"]), (&0.into(), &9.into()));
+    sandbox.run(&format!("{FILES} --policy has")).exits(3);
+}
+
+#[test]
 fn notes_on_jobs_that_have_not_ended_end_their_lines() {
     let short = format!("{FILES} --policy fifo,las --rounds 1 --round 1s");
     let text = sandbox().run(&short).exits(0).stdout;

@@ -140,14 +140,24 @@ impl<'a> CategoryMarket<'a> {
 
     /// Returns a lower bound of the objective of the jobs with these replicas by row.
     fn least_of<'b>(&self, bundle: impl Fn(usize) -> &'b [u32]) -> f64 {
-        let price = |(row, &job): (usize, &usize)| {
-            let (model, bundle) = (&self.problem.jobs[job], bundle(row));
-            let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
-            let ring = self.rings_of_replicas[row].as_ref().unwrap_or(&self.rings).fastest(bundle);
-            let comm = cost::comm_time(model, bundle.iter().sum(), ring);
-            (model.weight, self.dues.cost(job, model.completion_time(compute + comm)))
-        };
-        self.problem.objective.value(self.jobs.iter().enumerate().map(price))
+        let price =
+            |row: usize| (self.problem.jobs[self.jobs[row]].weight, self.least_cost(row, bundle(row)));
+        self.problem.objective.value((0..self.jobs.len()).map(price))
+    }
+
+    /// Returns a lower bound of the weighted cost of a row with these replicas.
+    pub(super) fn least(&self, row: usize, bundle: &[u32]) -> f64 {
+        self.problem.jobs[self.jobs[row]].weight * self.least_cost(row, bundle)
+    }
+
+    /// Returns a lower bound of the cost of a row with these replicas: infinite if they are illegal.
+    fn least_cost(&self, row: usize, bundle: &[u32]) -> f64 {
+        let job = self.jobs[row];
+        let model = &self.problem.jobs[job];
+        let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
+        let ring = self.rings_of_replicas[row].as_ref().unwrap_or(&self.rings).fastest(bundle);
+        let comm = cost::comm_time(model, bundle.iter().sum(), ring);
+        self.dues.cost(job, model.completion_time(compute + comm))
     }
 
     /// Packs the solved category into nodes and prices it; `None` if a job's placement is illegal.

@@ -2,7 +2,8 @@
 //!
 //! The auction maximises the throughput of all GPUs. Replicas rarely fill them, and a slow, remote or
 //! additional replica may make its job slower. Replicas are therefore removed, moved, added and exchanged
-//! between two jobs as long as the objective falls.
+//! between two jobs as long as the objective falls. When no such change helps, other jobs also give up the
+//! replicas that would be in the way.
 
 use crate::Problem;
 use crate::market::{CategoryMarket, ClearedCategory};
@@ -41,14 +42,20 @@ pub(super) fn descend(
     let (mut best, mut looks) = (start, 0);
     loop {
         let mut better = None;
-        visit(problem, jobs, &bundles, &mut |changes| {
-            looks += 1;
-            better = changed(problem, jobs, &bundles, changes).and_then(|other| {
-                let found = market.price(&other, best.objective * (1.0 - ROUNDING))?;
-                Some((other, found))
+        for others_give in [false, true] {
+            visit(problem, jobs, &bundles, &mut |changes| {
+                looks += 1;
+                let others = others_give.then_some(market);
+                better = changed(problem, jobs, &bundles, changes, others).and_then(|other| {
+                    let found = market.price(&other, best.objective * (1.0 - ROUNDING))?;
+                    Some((other, found))
+                });
+                better.is_none() && looks < PATIENCE && !stop()
             });
-            better.is_none() && looks < PATIENCE && !stop()
-        });
+            if better.is_some() {
+                break;
+            }
+        }
         let Some((other, found)) = better else { return best };
         (bundles, best) = (other, found);
         if looks >= PATIENCE || stop() {
@@ -145,11 +152,14 @@ impl<'a> Holder<'a> {
 }
 
 /// Returns the bundles after some changes; `None` if they are illegal for a job or there are too few GPUs.
+///
+/// With a market, jobs that do not change give up replicas of types with too few GPUs.
 fn changed(
     problem: &Problem,
     jobs: &[usize],
     bundles: &ReplicaCounts,
     changes: &[ReplicaChange],
+    market: Option<&CategoryMarket<'_>>,
 ) -> Option<ReplicaCounts> {
     let mut other = bundles.clone();
     for change in changes {
@@ -162,13 +172,59 @@ fn changed(
         if !(model.min_gpus.max(1)..=model.max_gpus).contains(&replicas) {
             return None;
         }
-        let ty = change.gpu_type;
-        let taken: u32 =
-            other.iter().zip(jobs).map(|(bundle, &job)| bundle[ty] * problem.jobs[job].size(ty)).sum();
-        let offered: u32 = problem.nodes.iter().map(|node| node.gpus[ty]).sum();
-        if taken > offered {
-            return None;
+    }
+    for change in changes {
+        while spare(problem, jobs, &other, change.gpu_type) < 0 {
+            give_up(problem, jobs, market?, &mut other, (change.gpu_type, changes))?;
         }
     }
     Some(other)
+}
+
+/// Returns how many GPUs of a type are not used by these replicas; negative if there are too few.
+fn spare(problem: &Problem, jobs: &[usize], bundles: &ReplicaCounts, gpu_type: usize) -> i64 {
+    let offered: u32 = problem.nodes.iter().map(|node| node.gpus[gpu_type]).sum();
+    let size = |job: usize| problem.jobs[job].size(gpu_type);
+    let taken: u32 = bundles.iter().zip(jobs).map(|(bundle, &job)| bundle[gpu_type] * size(job)).sum();
+    i64::from(offered) - i64::from(taken)
+}
+
+/// Removes a replica of a type from a job that does not change, or moves it to another type with enough GPUs:
+/// the one with the smallest loss per freed GPU. `None` if no job can give one up.
+fn give_up(
+    problem: &Problem,
+    jobs: &[usize],
+    market: &CategoryMarket<'_>,
+    bundles: &mut ReplicaCounts,
+    (gpu_type, changes): (usize, &[ReplicaChange]),
+) -> Option<()> {
+    let mut best: Option<(f64, usize, Vec<u32>)> = None;
+    for (row, &job) in jobs.iter().enumerate() {
+        let model = &problem.jobs[job];
+        if bundles[row][gpu_type] == 0 || changes.iter().any(|change| change.row == row) {
+            continue;
+        }
+        let mut fewer = bundles[row].clone();
+        fewer[gpu_type] -= 1;
+        let has_room = |&to: &usize| {
+            let is_other = to != gpu_type && model.types[to].is_some();
+            is_other && spare(problem, jobs, bundles, to) >= i64::from(model.size(to))
+        };
+        let moved = (0..fewer.len()).filter(has_room).map(|to| {
+            let mut moved = fewer.clone();
+            moved[to] += 1;
+            moved
+        });
+        let removed = (fewer.iter().sum::<u32>() >= model.min_gpus.max(1)).then(|| fewer.clone());
+        for bundle in removed.into_iter().chain(moved) {
+            let loss = market.least(row, &bundle) - market.least(row, &bundles[row]);
+            let loss = loss / f64::from(model.size(gpu_type));
+            if best.as_ref().is_none_or(|(least, _, _)| loss < *least) {
+                best = Some((loss, row, bundle));
+            }
+        }
+    }
+    let (_, row, bundle) = best?;
+    bundles[row] = bundle;
+    Some(())
 }

@@ -14,7 +14,7 @@ pub struct PolicyComparison {
 }
 
 /// The result of a policy on a problem.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PolicyResult {
     /// Number of placed jobs.
     pub placed: usize,
@@ -22,6 +22,8 @@ pub struct PolicyResult {
     pub quality: Option<Quality>,
     /// Running time of the policy.
     pub time: Seconds,
+    /// The reason if no job is placed, and it is the same for all jobs.
+    pub why: Option<String>,
 }
 
 /// Returns the table of the policies' results; means over fewer jobs than another policy placed are not
@@ -47,9 +49,13 @@ pub fn compare_table(rows: &[PolicyComparison], terminal: Terminal) -> String {
     };
     let best = rows.iter().filter_map(value).fold(f64::INFINITY, f64::min);
     let mut remarks = String::new();
+    let mut remark = |message: &str| {
+        remarks.push_str(&wrap(message, terminal.width(), "  "));
+        remarks.push('\n');
+    };
     for row in rows {
         match &row.result {
-            Ok(PolicyResult { placed, outcome, quality, time }) => {
+            Ok(PolicyResult { placed, outcome, quality, time, why }) => {
                 let figure =
                     |text: &dyn Fn(&PlanFigures) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
                 table.row([
@@ -65,11 +71,11 @@ pub fn compare_table(rows: &[PolicyComparison], terminal: Terminal) -> String {
                     figure(&|outcome| format!("{:.3}", outcome.fairness)),
                     duration(*time),
                 ]);
+                if let Some(why) = why {
+                    remark(&format!("{}: {why}", row.policy));
+                }
             }
-            Err(message) => {
-                remarks.push_str(&wrap(message, terminal.width(), "  "));
-                remarks.push('\n');
-            }
+            Err(message) => remark(message),
         }
     }
     if table.is_empty() {

@@ -226,7 +226,9 @@ impl Subcommand for Args {
             certificate: self.certificate,
         };
         let ended = |record: &ReplayRecord| record.jobs.iter().all(|job| job.completed.is_some());
-        let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
+        // The row of a policy that refuses the trace says why; the others decide about the exit code.
+        let mut carried_out = runs.iter().filter_map(|run| run.record.as_ref().ok()).peekable();
+        let all_ended = carried_out.peek().is_some() && carried_out.all(ended);
         let runs = simulated(&cells, runs);
         if wants_report {
             self.report.write(records.report(&runs, self.parameters_told(&policies), form.is_sweep))?;

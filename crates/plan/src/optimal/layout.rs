@@ -68,6 +68,11 @@ impl<'a> Layout<'a> {
         &self.nodes
     }
 
+    /// Returns whether all nodes have equally fast links.
+    pub(super) fn is_uniform(&self) -> bool {
+        self.uniform
+    }
+
     fn kind(&self, node: usize) -> NodeKind {
         let faster = |other: &&f64| **other < self.rates[node];
         let rank = if self.uniform { 0 } else { self.rates.iter().filter(faster).count() };

@@ -84,7 +84,7 @@ const REPLICA_PRICES: f64 = 5e-5;
 
 /// Maximum number of times that rules for replicas, and for their rings, are added.
 const REPLICA_RULE_ROUNDS: u32 = 4;
-const RING_RULE_ROUNDS: u32 = 2;
+const RING_RULE_ROUNDS: u32 = 4;
 
 /// Relative rounding error of sums over all nodes.
 const ROUNDING: f64 = 1e-13;
@@ -277,9 +277,7 @@ fn clear_replicas<'a>(
     let surplus = rent * (1.0 - ROUNDING) - dual.stock.held_worth(slot_price);
     let mut bound = dual.proves(best.lower + surplus.max(0.0));
     bound.replica_prices = dual.stock.by_size(|ty, size| slot_price(ty, size) * dual.total_weight);
-    let known = kinds.capacity.len();
-    climb.add_rules(kinds, &find(false), RING_RULE_ROUNDS, stop);
-    if kinds.capacity.len() == known {
+    if !climb.add_rules(kinds, &find(false), RING_RULE_ROUNDS, stop) {
         return Some((best, bound));
     }
     let best = climb.clear(kinds, REPLICA_PRICES, stop)?;

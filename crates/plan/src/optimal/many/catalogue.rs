@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::optimal::many::NodeRule;
+use crate::optimal::many::prices::retain;
 use crate::pricing::Rings;
 use crate::{JobModel, Problem};
 
@@ -17,6 +18,8 @@ pub(crate) struct Catalogue<'a> {
     /// Replicas by type and the shape index, bundle by bundle.
     counts: Vec<u32>,
     shape_of: Vec<usize>,
+    /// GPUs by type, bundle by bundle.
+    gpus: Vec<u32>,
     /// Resources used by each bundle: GPUs by type, then node capacity by rule.
     uses: Vec<f64>,
     /// Whether a bundle's ring is inside a node.
@@ -44,6 +47,7 @@ impl<'a> Catalogue<'a> {
             shapes: Vec::new(),
             counts: Vec::new(),
             shape_of: Vec::new(),
+            gpus: Vec::new(),
             uses: Vec::new(),
             inside: Vec::new(),
             rents: Vec::new(),
@@ -77,6 +81,17 @@ impl<'a> Catalogue<'a> {
     /// Adds the nodes' capacity under these rules as resources.
     pub(super) fn obey(&mut self, rules: Vec<NodeRule>) {
         self.rules.extend(rules);
+        self.measure();
+    }
+
+    /// Keeps the resources for which `kept` is true; these include all GPUs.
+    pub(super) fn keep(&mut self, kept: &[bool]) {
+        retain(&mut self.rules, &kept[self.types..]);
+        self.measure();
+    }
+
+    /// Computes the resources used by all bundles.
+    fn measure(&mut self) {
         let bundles = self.counts.chunks_exact(self.types).zip(&self.inside).zip(&self.shape_of);
         let uses = |((counts, &inside), &shape): ((&[u32], &bool), &usize)| {
             uses(self.shapes[shape], counts, inside, &self.rules).collect::<Vec<f64>>()
@@ -102,6 +117,7 @@ impl<'a> Catalogue<'a> {
         let number = u32::try_from(self.inside.len()).unwrap_or(u32::MAX);
         self.counts.extend(counts);
         self.shape_of.push(shape);
+        self.gpus.extend(self.shapes[shape].gpus(counts));
         self.uses.extend(uses(self.shapes[shape], counts, inside, &self.rules));
         self.inside.push(inside);
         number
@@ -143,6 +159,16 @@ impl<'a> Catalogue<'a> {
     /// Returns a bundle's replicas by type.
     pub(super) fn counts(&self, bundle: u32) -> &[u32] {
         &self.counts[bundle as usize * self.types..][..self.types]
+    }
+
+    /// Returns a bundle's GPUs by type.
+    pub(super) fn gpus(&self, bundle: u32) -> &[u32] {
+        &self.gpus[bundle as usize * self.types..][..self.types]
+    }
+
+    /// Returns the resources that a job's replicas use over the network or inside a node.
+    pub(super) fn used(&self, job: &JobModel, replicas: &[u32], inside: bool) -> impl Iterator<Item = f64> {
+        uses(job, replicas, inside, &self.rules)
     }
 
     /// Returns the resources that a bundle uses.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::dual::Dual;
 use crate::optimal::many::NodeRule;
 use crate::optimal::many::catalogue::Catalogue;
+use crate::optimal::many::prices::retain;
 use crate::pricing::{Pricer, holds};
 use crate::{JobModel, Problem, Sharing};
 use hsched_model::number::{to_f64, to_u32};
@@ -84,6 +85,12 @@ impl<'a> JobKinds<'a> {
     pub(crate) fn obey(&mut self, rules: Vec<NodeRule>) {
         self.capacity.extend(rules.iter().map(|rule| rule.capacity));
         self.catalogue.obey(rules);
+    }
+
+    /// Keeps the resources for which `kept` is true; these include all GPUs.
+    pub(crate) fn keep(&mut self, kept: &[bool]) {
+        retain(&mut self.capacity, kept);
+        self.catalogue.keep(kept);
     }
 
     /// Returns each kind's cheapest listed bundle at these prices, by list index.

@@ -69,7 +69,7 @@ impl OnNodes<'_, '_> {
     }
 
     /// Returns the jobs with GPUs that are bound to a node, by node.
-    fn holders(&self) -> Vec<Vec<usize>> {
+    pub(super) fn holders(&self) -> Vec<Vec<usize>> {
         let mut holders: Vec<Vec<usize>> = vec![Vec::new(); self.layout.nodes().len()];
         for (job, place) in self.places.iter().enumerate() {
             for node in place.node.into_iter().chain(place.blocks.iter().map(|slot| slot.node)) {
@@ -139,7 +139,7 @@ impl OnNodes<'_, '_> {
     }
 
     /// Returns a job's GPUs of a type that are bound to a node.
-    fn held(&self, job: usize, node: usize, gpu_type: usize) -> u32 {
+    pub(super) fn held(&self, job: usize, node: usize, gpu_type: usize) -> u32 {
         let place = &self.places[job];
         let ring = if place.node == Some(node) { place.gpus[gpu_type] } else { 0 };
         let blocks = place.blocks.iter().filter(|slot| (slot.node, slot.gpu_type) == (node, gpu_type));

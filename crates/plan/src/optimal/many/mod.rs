@@ -3,9 +3,12 @@
 //! Prices are first optimised over the lists only, which is fast. Then each kind of job searches for its
 //! cheapest bundle at these prices, which is added to the list with its neighbours, until no kind finds a
 //! cheaper one (`prices`). The best proven value belongs to a mix of a few choices: it is rounded job by job
-//! (`rounding`), adjusted to the offered GPUs (`switching`) and placed on nodes (`nodes`).
+//! (`rounding`), adjusted to the offered GPUs (`switching`) and placed on nodes
+//! (`nodes`; blocks of GPUs by `filling`), where they exchange GPUs (`exchange`).
 
 mod catalogue;
+mod exchange;
+mod filling;
 mod kinds;
 mod leaving;
 mod nodes;

@@ -59,9 +59,6 @@ const RULE_ROUNDS: u32 = 2;
 const RULE_CLIMBS: u32 = 40;
 const ROUGH_RULES: f64 = 5e-4;
 
-/// Number of rules after which no further round adds any.
-const ENOUGH_RULES: usize = 14;
-
 /// Accuracy of the kinds' choices, at first and at the end.
 const ROUGH: f64 = 1e-3;
 const EXACT: f64 = 1e-7;
@@ -174,26 +171,44 @@ impl ClimbPeak {
     }
 
     /// Adds the rules that the mix at roughly the best prices violates according to `find`, up to `rounds`
-    /// times.
+    /// times, and removes those that turn out to be free of charge; returns whether any was added.
     pub(crate) fn add_rules(
         &mut self,
         kinds: &mut JobKinds<'_>,
         find: &dyn Fn(&JobKinds<'_>, &Mix) -> Vec<NodeRule>,
         rounds: u32,
         stop: &dyn Fn() -> bool,
-    ) {
+    ) -> bool {
         for round in 0..rounds {
-            // If there are many prices already, further rules take much time and hardly raise the bound.
-            if round > 0 && kinds.capacity.len() > ENOUGH_RULES + kinds.catalogue.types() {
-                return;
-            }
             self.start(kinds);
             self.rise(kinds, ROUGH_RULES, stop);
             let broken = find(kinds, &self.mix());
             if broken.is_empty() || stop() {
-                return;
+                return round > 0;
             }
+            self.drop_free(kinds);
             self.obey(kinds, broken);
+        }
+        true
+    }
+
+    /// Removes the rules without a price.
+    fn drop_free(&mut self, kinds: &mut JobKinds<'_>) {
+        let types = kinds.catalogue.types();
+        let kept: Vec<bool> =
+            self.prices.iter().enumerate().map(|(at, price)| at < types || *price > 0.0).collect();
+        if kept.iter().all(|kept| *kept) {
+            return;
+        }
+        kinds.keep(&kept);
+        retain(&mut self.prices, &kept);
+        for plane in &mut self.planes {
+            // The value at a place where a removed rule had a price would be another.
+            let mut removed = plane.cut.at.iter().zip(&plane.cut.slope).zip(&kept);
+            plane.cut.value -=
+                removed.by_ref().filter(|(_, kept)| !**kept).map(|((at, slope), _)| at * slope).sum::<f64>();
+            retain(&mut plane.cut.at, &kept);
+            retain(&mut plane.cut.slope, &kept);
         }
     }
 
@@ -303,6 +318,12 @@ impl ClimbPeak {
         self.planes.retain(|_| keep(&mut plane));
         self.mix.retain(|_| keep(&mut weight));
     }
+}
+
+/// Keeps the elements of a list for which `kept` is true.
+pub(super) fn retain<T>(list: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    list.retain(|_| kept.next().copied().unwrap_or(true));
 }
 
 /// Returns the plane of the kinds' cheapest choices at these prices.

@@ -20,13 +20,14 @@ pub(crate) struct NodeRule {
 /// A rule counts as violated if the mix exceeds its capacity by this fraction.
 const BROKEN: f64 = 1e-6;
 
-/// The same fraction during a search, when the mix is not exact, and the maximum number of rules that are
-/// added for a type at once.
+/// The same fraction during a search, when the mix is not exact.
 const BROKEN_ROUGHLY: f64 = 1e-3;
-const MOST_OF_TYPE: usize = 2;
 
 /// Nodes with more GPUs of a type have no rules, because they are rarely hard to fill.
 const LARGEST: u32 = 64;
+
+/// Returns counts of rings by their GPUs, for nodes with at most this many.
+type Candidates = fn(u32) -> Vec<Vec<f64>>;
 
 impl NodeRule {
     /// Returns the count of a job's replicas by type, in a ring inside a node or over the network.
@@ -63,22 +64,21 @@ impl NodeRule {
 
 /// Returns the rules for rings that a mix of choices violates.
 pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)]) -> Vec<NodeRule> {
-    let rules = violated(problem, kinds, mix, false, BROKEN);
+    let rules = violated(problem, kinds, mix, false, (BROKEN, candidates));
     rules.into_iter().flatten().map(|(_, rule)| rule).collect()
 }
 
-/// Returns the rules that a mix of choices violates most, a few for each type: for rings, or for replicas
-/// alone.
+/// Returns the rule of each type that a mix of choices violates most: for rings, or for replicas alone.
 pub(crate) fn most_broken(
     problem: &Problem,
     kinds: &JobKinds<'_>,
     mix: &[(f64, Vec<u32>)],
     by_replica: bool,
 ) -> Vec<NodeRule> {
-    let mut rules = violated(problem, kinds, mix, by_replica, BROKEN_ROUGHLY);
+    let mut rules = violated(problem, kinds, mix, by_replica, (BROKEN_ROUGHLY, more_candidates));
     for of_type in &mut rules {
-        of_type.sort_by(|a, b| b.0.total_cmp(&a.0));
-        of_type.truncate(MOST_OF_TYPE);
+        let most = of_type.drain(..).max_by(|a, b| a.0.total_cmp(&b.0));
+        of_type.extend(most);
     }
     rules.into_iter().flatten().map(|(_, rule)| rule).collect()
 }
@@ -89,7 +89,7 @@ fn violated(
     kinds: &JobKinds<'_>,
     mix: &[(f64, Vec<u32>)],
     by_replica: bool,
-    least: f64,
+    (least, candidates): (f64, Candidates),
 ) -> Vec<Vec<(f64, NodeRule)>> {
     let types = problem.gpu_types.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
@@ -151,6 +151,24 @@ fn candidates(largest: u32) -> Vec<Vec<f64>> {
     parts.chain(stretched).collect()
 }
 
+/// Returns these counts, and those that are a half for rings of which a node holds two at most: beside larger
+/// ones, no such ring fits.
+fn more_candidates(largest: u32) -> Vec<Vec<f64>> {
+    let halves = (1..=largest / 2).map(|least| {
+        let value = |count: u32| {
+            if count > largest - least {
+                1.0
+            } else if count >= least {
+                0.5
+            } else {
+                0.0
+            }
+        };
+        (0..=largest).map(value).collect()
+    });
+    candidates(largest).into_iter().chain(halves).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -182,7 +200,7 @@ mod tests {
             let sizes: Vec<u32> =
                 nodes.iter().zip(spare).map(|(rings, spare)| rings.iter().sum::<u32>() + spare).collect();
             let largest = sizes.iter().copied().max().unwrap_or(0).max(2);
-            for worth in candidates(largest) {
+            for worth in more_candidates(largest) {
                 let rule = NodeRule::new(0, worth, &sizes, false);
                 let used: f64 = nodes.iter().flatten().map(|&ring| rule.worth[ring as usize]).sum();
                 prop_assert!(used <= rule.capacity * (1.0 + 1e-12) + 1e-12, "{used} of {}", rule.capacity);
