@@ -70,6 +70,11 @@ impl Keeper for Ledger<'_> {
         if count(state) < known {
             old_runs::remove(&self.directory.root, state, at);
         }
+        // The answers to actions belong into the journal in which space for them is reserved.
+        if actions.is_empty() && self.is_long() {
+            self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?;
+            self.note_newest(true);
+        }
         Ok(())
     }
 

@@ -279,6 +279,45 @@ fn a_journal_that_is_gone_or_cut_begins_anew() {
     }
 }
 
+/// A `run` or `watch` may write for weeks: its journal stays short without a new start.
+#[test]
+fn a_journal_that_grows_long_begins_anew_at_any_write() {
+    let folder = directory();
+    let root = folder.path();
+    let directory = StateDir::open(root).expect("opens");
+    let (mut state, mut ledger) = directory.ledger(&rules(), Time(4.0)).expect("reads");
+    let newest = || fs::read(root.join("newest")).expect("numbers");
+    let mut before = Vec::new();
+    let length = |name: &str| fs::metadata(root.join(name)).map_or(0, |data| data.len());
+    for turn in 0..12_u32 {
+        let text = if turn.is_multiple_of(2) { "x".repeat(1 << 20) } else { "submitted".to_owned() };
+        state.jobs[0].last.1 = text;
+        before = newest();
+        ledger.keep(Time(5.0 + f64::from(turn)), &state, &[], &[]).expect("keeps");
+        if length("journal.old") > 0 {
+            break;
+        }
+    }
+    assert!(length("journal.old") >= 4 << 20 && length("journal") < 2 << 20, "a new journal");
+    // Killed before `newest` is written: the files before it say everything.
+    let after = newest();
+    fs::write(root.join("newest"), &before).expect("writes");
+    assert_eq!(peek(root).expect("reads"), (anonymous(state.clone()), Vec::new()));
+    fs::write(root.join("newest"), &after).expect("writes");
+    // Killed between the two renames: the journal is missing, the snapshot is whole.
+    fs::rename(root.join("journal"), root.join("away")).expect("renames");
+    assert_eq!(peek(root).expect("reads").0, anonymous(state.clone()));
+    fs::rename(root.join("away"), root.join("journal")).expect("renames");
+    // The same ledger goes on in the new journal, which alone says everything.
+    state.jobs[1].failures = 7;
+    ledger.keep(Time(50.0), &state, &[], &[]).expect("keeps");
+    drop(ledger);
+    for name in ["state.json", "state.json.old"] {
+        fs::remove_file(root.join(name)).expect("a file");
+        assert_eq!(peek(root).expect("recovers").0, anonymous(state.clone()), "without {name}");
+    }
+}
+
 #[test]
 fn a_long_journal_begins_anew_with_the_whole_state() {
     let folder = directory();
