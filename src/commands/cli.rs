@@ -4,7 +4,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use clap_complete::CompleteEnv;
 
@@ -109,7 +109,7 @@ pub fn main() -> ExitCode {
     });
     let (cli, remarks) = match read {
         Ok(read) => read,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(error),
     };
     if let CliCommand::Guard(args) = &cli.command {
         // No settings and no signal handlers: the guard must start at once and stay.
@@ -131,18 +131,32 @@ pub fn main() -> ExitCode {
 }
 
 /// Prints the errors of the command line, or the requested help.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(mut error: clap::Error) -> ExitCode {
+    let instead = instead_of_file(&error);
     if error.use_stderr() && asks_for_json() {
         let text = error.render().to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let failure = Failure::new(Exit::Usage, message.split_whitespace().collect::<Vec<_>>().join(" "));
-        let failure = failure.id(refused_kind(error)).hint("see --help");
+        let failure =
+            failure.id(refused_kind(&error)).hint(instead.unwrap_or_else(|| "see --help".to_owned()));
         Terminal::new(Some(false), TerminalKind::default()).fail(&failure, true);
         return ExitCode::from(Exit::Usage.code());
+    }
+    if let Some(instead) = instead {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![instead.into()]));
     }
     // clap decides between help on stdout and an error on stderr.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code())
+}
+
+/// Returns how to add the jobs of a file that was given to `watch`, which accepts none.
+fn instead_of_file(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_watch = std::env::args_os().nth(1).is_some_and(|command| command == "watch");
+    let is_file = error.kind() == ErrorKind::UnknownArgument && !argument.starts_with('-');
+    let file = shell_words::quote(argument);
+    (is_watch && is_file).then(|| format!("watch follows the jobs that were added: hsched add {file}"))
 }
 
 /// Returns the kind of error in a command line: that of the value, if a value is invalid.

@@ -77,11 +77,14 @@ fn errors_carry_their_key_in_json() {
         ("plan jobs.yaml --cluster cluster.yaml --set acount=x", "unknown-key"),
         ("plan jobs.yaml --cluster cluster.yaml --set account", "setting"),
         ("plan jobs.yaml --cluster cluster.yaml --explain nobody", "unknown-job"),
+        ("watch jobs.yaml", "unknown-argument"),
         ("inventory", "slurm-missing"),
         ("cancel nobody", "unknown-job"),
     ] {
         assert_eq!(id(arguments), expected, "{arguments}");
     }
+    let instead = sandbox.run("watch jobs.yaml").exits(2).stderr;
+    assert!(instead.contains("hsched add jobs.yaml"), "{instead}");
     let told = sandbox.run("plan time.yaml --cluster cluster.yaml --format json").json();
     let problems = told["error"]["problems"].as_array().expect("a list");
     let ids: Vec<_> = problems.iter().map(|problem| (&problem["line"], &problem["id"])).collect();

@@ -9,7 +9,7 @@ use crate::docs_links::{pages, prose, root};
 
 /// Names in CamelCase that are not types of hsched: an option of Slurm, a line of `/proc/PID/status`, and a value of
 /// Python.
-const OF_OTHERS: [&str; 3] = ["MaxSubmitJobs", "SigCgt", "None"];
+const OF_OTHERS: [&str; 4] = ["MaxSubmitJobs", "MaxArraySize", "SigCgt", "None"];
 
 /// Endings of the files that pages name without their folder.
 const ENDINGS: [&str; 6] = [".rs", ".sh", ".py", ".j2", ".md", ".toml"];

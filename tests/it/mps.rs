@@ -105,5 +105,5 @@ fn a_slurm_job_of_runs_that_share_gpus_starts_it_too_but_not_a_pool_of_several()
         .run("submit jobs.yaml --pack --at-most 2 --gpus v100:1 --time 1h --mps --dry-run")
         .exits(2)
         .stderr;
-    assert!(refused.contains("several Slurm jobs of a pool cannot share GPUs"), "{refused}");
+    assert!(refused.contains("the Slurm jobs of a pool cannot share GPUs"), "{refused}");
 }
