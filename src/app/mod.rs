@@ -6,6 +6,7 @@ pub(crate) mod after;
 pub(crate) mod answered;
 pub(crate) mod array_tasks;
 pub(crate) mod cancelling;
+pub(crate) mod cluster_queue;
 pub(crate) mod completions;
 pub(crate) mod context;
 pub(crate) mod copies;

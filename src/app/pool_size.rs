@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
 use crate::app::slurm::queue_look::{self, Freshness};
-use crate::app::start_estimates::{ClusterQueue, OptionEstimate, SearchArgs};
+use crate::app::start_estimates::{OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 use hsched_ui::{Exit, Failure};

@@ -1,8 +1,9 @@
 //! The requests of several jobs, chosen together, for `plan --queue` and `submit --queue`.
 
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, PossibleRequests, SearchArgs};
+use crate::app::start_estimates::{self, OptionEstimate, PossibleRequests, SearchArgs};
 use hsched_model::{Job, Request, RequestId, RequestOption};
 use hsched_queue::{JobChoice, Jobs, Offer, Start, StartEstimate, choose_together, race};
 use hsched_ui::{Failure, ProgressLine};

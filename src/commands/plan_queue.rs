@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::after::note_unknown;
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::planning::PlanningArgs;
-use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, QueueViewArgs, without_beaten};
+use crate::app::start_estimates::{self, OptionEstimate, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
 use crate::commands::cli::{json_text, print};
 use crate::commands::when::row;

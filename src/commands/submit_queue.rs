@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::app::after::behind;
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
 use crate::app::slurm::queue_look::{self, Freshness};
-use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
+use crate::app::start_estimates::{self, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use crate::commands::when::gpus;
 use crate::settings::Feature;

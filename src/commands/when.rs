@@ -9,15 +9,14 @@ use serde_json::json;
 
 use self::rows::place;
 pub(super) use self::rows::{gpus, row};
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
 use crate::app::report::ReportArgs;
 use crate::app::slurm::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{
-    self, ClusterQueue, JobEstimates, OptionEstimate, PossibleRequests, QueueViewArgs,
-};
+use crate::app::start_estimates::{self, JobEstimates, OptionEstimate, PossibleRequests, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::script::request;
 use crate::commands::script::when::{ScriptArgs, ScriptQuestion};

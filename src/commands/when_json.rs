@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::site_waits::SiteWaits;
-use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
+use crate::app::start_estimates::OptionEstimate;
 use crate::commands::when::EstimatedJob;
 use hsched_model::SpeedBasis;
 use hsched_queue::{Forecast, Growth, ReachedLimit, Start};

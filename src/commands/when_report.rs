@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
+use crate::app::cluster_queue::ClusterQueue;
+use crate::app::start_estimates::OptionEstimate;
 use crate::commands::when::EstimatedJob;
 use hsched_queue::Estimate;
 use hsched_ui::report::{Report, ReportKind, ReportOption, TimeOrigin};

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::input;
 use crate::app::slurm::script::{Script, ScriptFile};
 use crate::app::slurm::script_outlook::is_meant;
-use crate::app::start_estimates::ClusterQueue;
 use hsched_model::Request;
 use hsched_queue::Change;
 use hsched_slurm::job_details::JobDetails;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::slurm::script::Script;
-use crate::app::start_estimates::ClusterQueue;
 use hsched_model::{GpuType, Request, Seconds};
 use hsched_queue::{
     Change, ChangeEstimates, ChangeQuestion, Drawback, PastRuns, Question, Start, estimate_changes, forecast,

@@ -77,11 +77,7 @@ pub(crate) fn unknown_resource(
     let names = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let has = if names.is_empty() { "it has none".to_owned() } else { format!("it has {names}") };
     let place = resource.line.map_or_else(String::new, |line| format!("line {line}, "));
-    let option = reading.options.iter().rev().find(|option| {
-        GPU_OPTIONS.contains(&option.name.as_str())
-            && option.value.as_deref().is_some_and(|value| value.contains(&resource.name))
-    });
-    let remedy = option.and_then(|option| form_remedy(option, gpu_types));
+    let remedy = gpu_option(reading, &resource.name).and_then(|option| form_remedy(option, gpu_types));
     Some(ScriptRefusal {
         why: format!(
             "{place}{}: {INVALID_GRES}: this cluster has no generic resource {}; {has}",
@@ -106,10 +102,7 @@ fn unknown_type(reading: &ScriptReading, snapshot: &Snapshot) -> Option<ScriptRe
         !known.contains(&kind.as_str()) && (is_other_case || is_no_type)
     };
     let kind = shares.find_map(|share| share.kind.as_ref().filter(is_wrong))?;
-    let option = reading.options.iter().rev().find(|option| {
-        GPU_OPTIONS.contains(&option.name.as_str())
-            && option.value.as_deref().is_some_and(|value| value.contains(kind.as_str()))
-    })?;
+    let option = gpu_option(reading, kind)?;
     let value = option.value.as_deref().unwrap_or_default();
     Some(ScriptRefusal {
         why: format!(
@@ -120,6 +113,15 @@ fn unknown_type(reading: &ScriptReading, snapshot: &Snapshot) -> Option<ScriptRe
         ),
         remedy: form_remedy(option, &known),
     })
+}
+
+/// Returns the last option that requests generic resources with this word.
+fn gpu_option<'a>(reading: &'a ScriptReading, word: &str) -> Option<&'a ScriptOption> {
+    let requests = |option: &&ScriptOption| {
+        GPU_OPTIONS.contains(&option.name.as_str())
+            && option.value.as_deref().is_some_and(|value| value.contains(word))
+    };
+    reading.options.iter().rev().find(requests)
 }
 
 /// Returns the refusal of a partition that the cluster lacks.

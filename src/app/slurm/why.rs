@@ -6,10 +6,11 @@ use std::time::Duration;
 
 pub(crate) use self::found::FoundJob;
 use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::Context;
 use crate::app::slurm::client::slurm_failure;
 use crate::app::slurm::queue_look::{self, Freshness};
-use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
+use crate::app::start_estimates::QueueViewArgs;
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
 use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};

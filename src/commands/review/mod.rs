@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 
+use crate::app::cluster_queue::{self, ClusterQueue};
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::slurm::queue_look::{self, Freshness};
-use crate::app::start_estimates::{self, ClusterQueue};
 use crate::app::state;
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::clock::Clock;
@@ -111,7 +111,7 @@ impl Args {
     /// Returns the queue for the estimates of saved waiting; `None` if only a file is read.
     fn queue(&self, context: &Context) -> Result<Option<ClusterQueue>, Failure> {
         match (&self.snapshot, &self.from) {
-            (Some(path), _) => start_estimates::of_file(context, path).map(Some),
+            (Some(path), _) => cluster_queue::of_file(context, path).map(Some),
             (None, Some(_)) => Ok(None),
             (None, None) => Ok(match queue_look::look(context, Freshness::of(self.refresh)) {
                 Ok(looked) => Some(ClusterQueue::live(context, looked)),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::Context;
-use crate::app::start_estimates::ClusterQueue;
 use hsched_engine::clock::Clock;
 use hsched_model::number::{to_f64, to_u32, to_u64};
 use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Seconds};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::app::cluster_queue::ClusterQueue;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::slurm::script::{Script, ScriptFile, past_runs_of};
@@ -12,7 +13,6 @@ use crate::app::slurm::script_outlook::{OutlookBasis, ScriptOutlook, is_meant};
 use crate::app::slurm::script_refusal::{self, ScriptRefusal};
 use crate::app::slurm::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::ClusterQueue;
 use crate::app::{input, slurm, state};
 use crate::commands::cli::{json_text, print};
 use crate::commands::script::{when_json, when_text};

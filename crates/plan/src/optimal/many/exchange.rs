@@ -175,8 +175,8 @@ impl OnNodes<'_, '_> {
         self.weights[job] * place.cost + paid - best
     }
 
-    /// Places jobs again one by one, each as it wishes, and reverts if that does not
-    /// lower their cost; returns the change of the cost.
+    /// Places jobs again one by one, each as it wishes, and reverts if that does not lower their cost; returns the
+    /// change of the cost.
     fn renew(&mut self, jobs: &[(usize, Wish<'_>)]) -> f64 {
         let before: Vec<RingPlacement> = jobs.iter().map(|(job, _)| self.places[*job].clone()).collect();
         for place in &before {
