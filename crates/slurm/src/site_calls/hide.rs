@@ -66,7 +66,7 @@ const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresrunmins ma
     timemin eligibletime accruetime deadline suspendtime secspresuspend lastschedeval scheduler cpus/task reqb:s:c:t tres \
     socks/node ntaskspern:b:s:c corespec mincpusnode minmemorynode minmemorycpu mintmpdisknode features delayboot contiguous \
     licenses network power cpuspertres mempertres tresperjob trespernode trespertask job_gres cpu_ids mem switches \
-    preempteligibletime preempttime partitionname allowqos denyqos default defaulttime disablerootjobs exclusiveuser exclusivetopo \
+    preempt preempteligibletime preempttime partitionname allowqos denyqos default defaulttime disablerootjobs exclusiveuser exclusivetopo \
     gracetime hidden maxnodes maxtime minnodes lln maxcpuspernode maxcpuspersocket priorityjobfactor prioritytier rootonly reqresv \
     overtimelimit preemptmode totalcpus totalnodes selecttypeparameters jobdefaults defmempernode defmempercpu maxmempernode \
     maxmempercpu tresbillingweights duration nodecnt corecnt flags maxstartdelay ";
