@@ -57,13 +57,16 @@ pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
 /// Returns a note on values of `hsched init` that were not replaced and that this command refuses.
 pub(crate) fn note_examples(text: &str, path: &Path, command: &str) -> Option<String> {
     let keys: Vec<&str> = formats::starter::unedited(text).into_iter().map(|(_, key)| key).collect();
-    (!keys.is_empty()).then(|| {
-        format!(
-            "{}: {} still have the example values of hsched init; {command} refuses them",
-            name(path),
-            keys.join(", ")
-        )
-    })
+    let (file, names) = (name(path), keys.join(", "));
+    match keys.len() {
+        0 => None,
+        1 => {
+            Some(format!("{file}: {names} still has the example value of hsched init; {command} refuses it"))
+        }
+        _ => Some(format!(
+            "{file}: {names} still have the example values of hsched init; {command} refuses them"
+        )),
+    }
 }
 
 /// Refuses jobs with values of `hsched init` that were not replaced, so that they do not reach Slurm.

@@ -61,6 +61,9 @@ fn values_of_init_that_were_not_replaced_are_not_run() {
     assert!(!sandbox.state("state.json").exists());
     let dry = sandbox.run("run jobs.yaml --devices cpu:1 --dry-run").exits(0).stderr;
     assert!(dry.contains("still have the example values of hsched init; run refuses them"), "{dry}");
+    sandbox.run("init --local --force").exits(0);
+    let one = sandbox.run("run jobs.yaml --devices cpu:1 --dry-run").exits(0).stderr;
+    assert!(one.contains("command still has the example value of hsched init; run refuses it"), "{one}");
 }
 
 #[test]
