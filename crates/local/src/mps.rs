@@ -68,11 +68,15 @@ impl MpsDaemon {
 
 impl Drop for MpsDaemon {
     fn drop(&mut self) {
-        if let Some(words) = &mut self.guard.stdin {
+        // `wait` would close the guard's standard input: the guard would take that for the death of hsched
+        // and end the script before the daemon has got its last word.
+        let mut words = self.guard.stdin.take();
+        if let Some(words) = &mut words {
             // If its guard has ended, so has the daemon.
             let _ = words.write_all(&[STOP]);
         }
         // Its script waits for the daemon for ten seconds at most.
         let _ = self.guard.wait();
+        drop(words);
     }
 }
