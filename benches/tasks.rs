@@ -6,7 +6,7 @@ use hsched_engine::clock::{Clock, SystemClock};
 use hsched_lab::hare::{Assign, RoundOrder, order, schedule};
 use hsched_plan::kit::{TaskGpu, TaskJob, Tasks};
 
-/// GPUs of each of four types, and jobs, of each row.
+/// For each row: the number of GPUs of each of the four types, and the number of jobs.
 const SIZES: [(u32, usize); 3] = [(8, 100), (25, 1000), (250, 10_000)];
 
 /// Speeds on each type, relative to the first.

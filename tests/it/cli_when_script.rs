@@ -203,7 +203,7 @@ fn what_stops_a_running_job_of_ones_own_says_so() {
     sandbox.run(&format!("{LOOK} --apply {number} --dry-run")).succeeds();
     let diff = sandbox.run(&format!("{LOOK} --apply {number} --may-stop --dry-run")).succeeds();
     assert!(diff.contains("gpu,high"), "{diff}");
-    // A script that asks for that partition itself is told as well.
+    // The note also appears if the request itself names that partition.
     let note = "As it is, Slurm may stop (preempt) your running job 1 for it.";
     let said = |more: &str| sandbox.run(&format!("{LOOK}{more}")).exits(0).stdout;
     assert!(said(" -- --partition=high").contains(note));

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::python;
 use crate::sandbox::Sandbox;
 
-/// Writes and merges files of weights in Python as copies do, and compares with known numbers.
+/// Writes and merges files of weights in Python as copies do, and compares the results with known numbers.
 #[test]
 fn python_merges_by_steps_and_refuses_what_does_not_fit() {
     let Some(python) = python::with_torch() else { return };

@@ -80,7 +80,7 @@ fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
     assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
 }
 
-/// The jobs take two hours on four T4s, which are free, and half an hour on four V100s, which other users
+/// The job takes two hours on four T4s, which are free, and half an hour on four V100s, which other users
 /// hold.
 const LONG: &str = "jobs: [{name: train, samples_per_epoch: 360000, epochs: 10, global_batch: 100, model_size: 0MB,
   throughput: {t4: 125, v100: 500}, min_gpus: 4, max_gpus: 4, partition: [gpu], account: [bio, phys], command: [x]}]";

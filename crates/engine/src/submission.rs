@@ -154,7 +154,7 @@ pub struct SubmissionRecord {
     /// The last new shares decided while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_shares: Option<Box<NewShares>>,
-    /// Whether the predicted epoch was not based on a measurement.
+    /// Whether the predicted epoch time was not based on a measurement.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unmeasured: bool,
     /// The submission's time limit, if known.

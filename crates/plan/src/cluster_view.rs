@@ -47,7 +47,8 @@ fn with_ceiling(mut job: JobModel, nodes: &NodeShapes) -> JobModel {
 }
 
 impl Problem {
-    /// Returns the problem of jobs without placements, with all GPUs that they have or may get.
+    /// Returns the problem of jobs with all GPUs that they hold or may get; their present placements are not
+    /// set.
     ///
     /// # Errors
     /// If there are no jobs.

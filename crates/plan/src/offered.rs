@@ -97,7 +97,8 @@ impl Problem {
         (0..self.jobs.len()).filter(|&job| !is_in[job]).collect()
     }
 
-    /// Returns the GPUs by node and type that `others` do not hold, and the nodes' other remaining resources.
+    /// Returns GPUs by node and type, with the CPUs and memory of the nodes: with `Basis::Free`, those that
+    /// `others` do not hold; otherwise all of the nodes that are up.
     fn not_held(&self, others: &[usize], basis: Basis) -> (Vec<Vec<u32>>, Vec<HostRemainder>) {
         let start = |node: &WorkerNode| match basis {
             Basis::Free => (node.gpus.clone(), HostRemainder::free(node)),

@@ -104,7 +104,8 @@ mod tests {
             race(&[&first, &second], &estimates, None, 3)
         };
         assert_eq!(chosen([5.0, 40.0]), [RequestId(3), RequestId(8)]);
-        // With this request, the job would be done after 48 instead of 60, if it started as expected.
+        // If request 8 were added and started as expected, the job would be done after 48 instead of 60. Its
+        // run is longer than 60, so it is left out.
         assert_eq!(chosen([5.0, 61.0]), [RequestId(3)]);
     }
 }

@@ -26,8 +26,8 @@ pub fn remedy_command<E>(
         // With the id of the array, an ended task would cause an error.
         Remedy::Throttle(count) => update(vec![format!("ArrayTaskThrottle={count}")]),
         Remedy::Cancel { id, is_running: true, .. } => CommandLine::new("scancel", [update_id(id)]),
-        // With the id of an array, running tasks would also be cancelled, as would a job that has started in
-        // the meantime.
+        // Without `--state=PENDING`, the running tasks of an array would also be cancelled, as would a job
+        // that has started in the meantime.
         Remedy::Cancel { id, .. } => {
             CommandLine::new("scancel", ["--state=PENDING".to_owned(), update_id(id)])
         }

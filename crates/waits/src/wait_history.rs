@@ -91,7 +91,7 @@ impl WaitHistory {
         self.with_features(requests, now, false)
     }
 
-    /// Returns alternative requests, of which only one would be made at a look.
+    /// Returns alternative requests with their features, as if each were the only new request of a look.
     pub fn alternatives(&self, requests: &[WaitRecord], now: Time) -> LookRequests {
         self.with_features(requests, now, true)
     }

@@ -81,8 +81,8 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Takes the lead with the lock and returns the members; `None` if this member `has_served` and all jobs
-    /// have ended.
+    /// Returns the other members, for the member that holds the lock and takes over; `None` if it
+    /// `has_served`, all jobs have ended and no command is deferred.
     fn take_over(&self, has_served: bool) -> Result<Option<OtherMembers>, StateError> {
         let root = self.directory.root();
         if has_served {

@@ -66,7 +66,7 @@ pub struct StartedSubmission {
     pub since: Time,
     /// How and when the submission ended.
     pub ended: Option<(End, Time)>,
-    /// Why the submission was not started, if so, in the form that the leader uses for its own devices.
+    /// If the submission was not started, the reason, in the form that the leader uses for its own devices.
     #[serde(default)]
     pub refusal: Option<Answer>,
 }

@@ -16,8 +16,8 @@ use hsched_model::number::to_f64;
 /// Beginning of a run's id: its creation time.
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 
-/// Removes runs that belong to no attempt of a job and are older than the time for which jobs are kept, and
-/// old fences of unknown jobs.
+/// Removes runs that belong to no submission of a job or script and are older than the time for which jobs
+/// are kept, and old fences of unknown jobs.
 ///
 /// Other files stay. A folder that cannot be removed is tried again later.
 pub(super) fn remove(root: &Path, state: &State, now: Time) {

@@ -37,7 +37,7 @@ impl PriorityInputs<'_> {
         fall(self.losses)
     }
 
-    /// Returns the parts of the task itself (eqs. 2 and 4).
+    /// Returns the two parts of the priority that come from the task itself (eqs. 2 and 4).
     pub(crate) fn parts(self, parameters: &MlfsParameters) -> (f64, f64) {
         let iteration = to_f64(self.losses.len()) + 1.0;
         let ml = self.urgency / iteration * fall(self.losses) * self.size;

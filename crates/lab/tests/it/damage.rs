@@ -308,7 +308,7 @@ fn a_journal_that_grows_long_begins_anew_at_any_write() {
     fs::rename(root.join("journal"), root.join("away")).expect("renames");
     assert_eq!(peek(root).expect("reads").0, anonymous(state.clone()));
     fs::rename(root.join("away"), root.join("journal")).expect("renames");
-    // The same ledger goes on in the new journal, which alone says everything.
+    // The same ledger continues in the new journal, which alone contains the whole state.
     state.jobs[1].failures = 7;
     ledger.keep(Time(50.0), &state, &[], &[]).expect("keeps");
     drop(ledger);

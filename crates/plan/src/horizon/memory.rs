@@ -17,7 +17,8 @@ const VERSION: u32 = 1;
 #[derive(Debug, Deserialize, Serialize)]
 struct HorizonMemory {
     gpu_types: Vec<TypePrices>,
-    /// Mean time between decisions in seconds, their number, and the time of the last one.
+    /// Mean time between decisions in seconds, the number of averaged intervals, and the time of the last
+    /// decision that counts.
     gap: f64,
     gaps: u32,
     last: Option<f64>,

@@ -37,7 +37,7 @@ const ROUNDING: f64 = 1e-9;
 /// Minimum remaining work assumed for a job, relative to all of its work.
 const LEAST_LEFT: f64 = 0.03;
 
-/// Simulates jobs in order of arrival; each restart takes `restart` seconds.
+/// Simulates `jobs`, which are sorted by arrival; each restart takes `restart` seconds.
 ///
 /// `None` if a job can never run.
 pub(crate) fn rehearse(

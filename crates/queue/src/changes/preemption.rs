@@ -14,7 +14,6 @@ pub fn own_preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a Q
 /// Returns the running jobs that Slurm may preempt for a job with this request, on a node that the request could
 /// use: those of a preemptible partition with a lower tier, or of a QOS that the request's QOS may preempt.
 pub(crate) fn preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a QueueJob> {
-    // Within a QOS, jobs of higher priority preempt; those of one user mostly start in order of age.
     let qos = snapshot.qos_of(request);
     let lower = snapshot.qos_preempts.get(qos);
     if lower.is_none() && !snapshot.partitions.iter().any(|partition| partition.preemptible) {
@@ -39,6 +38,8 @@ pub(crate) fn preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'
     };
     let possible = nodes(request);
     let by_qos = |job: &QueueJob| {
+        // Jobs of the same QOS are left out: there only jobs of higher priority preempt, and a user's own jobs
+        // mostly start in order of age.
         let job_qos = job.qos.as_deref().filter(|job_qos| *job_qos != qos);
         job_qos.is_some_and(|job_qos| lower.is_some_and(|lower| lower.contains(job_qos)))
             && is_on(job, &possible)

@@ -26,7 +26,7 @@ enum ValueTreatment {
 /// Placeholder for a removed value.
 const LEFT_OUT: &str = "-";
 
-/// Fields and keys that identify people or their property.
+/// Fields and keys whose values may identify people or the site.
 const NAMING: [(&str, ValueTreatment); 26] = [
     ("nodelist", ValueTreatment::Hosts),
     ("nodes", ValueTreatment::Hosts),

@@ -25,7 +25,7 @@ const FAR_EVERY: usize = 200;
 const WISHES: usize = 12;
 const LOOKS: usize = 32;
 
-/// Maximum number of jobs that leave a node for another one.
+/// Maximum number of jobs that leave a node to make room for another job.
 const MOST_LEAVING: usize = 4;
 
 /// Number of exchanges between two calls to `stop`.
