@@ -238,6 +238,7 @@ impl Args {
             (0..jobs.len()).map(|number| PossibleRequests::first_alike(&possible, number)).collect();
         let mut left = first.iter().enumerate().filter(|(number, first)| number == *first).count();
         let mut told: Vec<EstimatedJob> = Vec::new();
+        let begin = context.clock.elapsed();
         for (number, job) in jobs.iter().enumerate() {
             let notes = possible[number].notes.clone();
             if first[number] < number {
@@ -253,8 +254,10 @@ impl Args {
                 });
                 continue;
             }
+            let spent = context.clock.elapsed().saturating_sub(begin);
+            let share = self.budget.saturating_sub(spent) / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
             let JobEstimates { list, nothing } =
-                self.estimate_starts(context, job, &possible[number], queues, left);
+                self.estimate_starts(context, job, &possible[number], queues, share);
             left -= 1;
             let choice = start_estimates::best(&list, self.view.search.cost_weight);
             told.push(EstimatedJob { job, first: number, list, nothing, choice, notes });
@@ -262,18 +265,17 @@ impl Args {
         Ok(told)
     }
 
-    /// Estimates a job's requests within its share of the budget, as the next of `left` jobs.
+    /// Estimates a job's requests within its share of the budget.
     fn estimate_starts(
         &self,
         context: &Context,
         job: &Job,
         possible: &PossibleRequests,
         queues: &[ClusterQueue],
-        left: usize,
+        share: Duration,
     ) -> JobEstimates {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", job.name));
         let begin = context.clock.elapsed();
-        let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let clock = &context.clock;
         let stop = || clock.elapsed().saturating_sub(begin) >= share;
         let futures = self.view.search.futures_alone();

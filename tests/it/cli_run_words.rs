@@ -32,7 +32,7 @@ fn jobs_of_an_earlier_file_are_said_to_go_on() {
     bench.run("add more.yaml").exits(0);
     let ran = bench.run("run other.yaml --devices cpu:1 --restart").exits(0);
     let note = ran.stderr.replace(&bench.sandbox.state("").display().to_string(), "STATE/");
-    assert!(note.contains("note: waits from an earlier file goes on, too: "), "{note}");
+    assert!(note.contains("note: waits from an earlier file continues, too: "), "{note}");
     assert!(
         note.contains("hsched cancel ends a job, and another HSCHED_STATE_DIR keeps files apart"),
         "{note}"

@@ -149,5 +149,5 @@ fn a_rank_that_is_stopped_is_told_and_that_it_gets_on_again() {
     said("stopped: rank 1 was stopped by a signal");
     assert_eq!(json_of(&user, "status")["jobs"][0]["stall"]["kind"], "stopped");
     kill(Pid::from_raw(rank), Signal::SIGCONT).expect("is there");
-    said("stopped: gets on again");
+    said("stopped: makes progress again");
 }

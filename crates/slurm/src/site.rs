@@ -249,7 +249,4 @@ mod tests {
         );
         assert_eq!(partitions("No partitions in the system\n"), []);
     }
-
-    #[test]
-    fn each_account_counts_once() {}
 }

@@ -150,7 +150,7 @@ fn tell_news(
         News::Stalled(Some(stall)) => {
             (StoryTopic::Stuck, stall.text(attempt.map_or(1, |attempt| attempt.gpus.total())))
         }
-        News::Stalled(None) => (StoryTopic::Stuck, "gets on again".to_owned()),
+        News::Stalled(None) => (StoryTopic::Stuck, "makes progress again".to_owned()),
         News::Waits(_) | News::Facts(_) => return None,
     };
     Some(told)

@@ -68,9 +68,9 @@ impl LocalRun<'_> {
             return;
         }
         let (names, root) = (named(&others), self.directory.root().display());
-        let go_on = if others.len() == 1 { "goes on" } else { "go on" };
+        let verb = if others.len() == 1 { "continues" } else { "continue" };
         self.context.note(&format!(
-            "{names} from an earlier file {go_on}, too: {root} has their state; hsched cancel ends a job, and another HSCHED_STATE_DIR keeps files apart"
+            "{names} from an earlier file {verb}, too: {root} has their state; hsched cancel ends a job, and another HSCHED_STATE_DIR keeps files apart"
         ));
     }
 

@@ -270,7 +270,7 @@ impl<'a> Watch<'a> {
         if state.jobs.is_empty() && state.scripts.is_empty() {
             let chains = state::root(self.context).map(|root| script_chains(&root)).unwrap_or_default();
             if chains.iter().any(|chain| !chain.state().is_over()) {
-                return "no jobs to follow: scripts in pieces go on by themselves; hsched status shows them\n".into();
+                return "no jobs to follow: scripts in pieces continue by themselves; hsched status shows them\n".into();
             }
             return "no jobs: add jobs with hsched add JOBS or hsched submit JOBS\n".into();
         }

@@ -33,7 +33,8 @@ impl LiveError {
     pub fn in_one_line(&self) -> String {
         match self {
             Self::State(error) => error.in_one_line(),
-            other => other.to_string(),
+            Self::Reports { source, .. } => format!("{self}: {source}"),
+            Self::System(_) | Self::Scripts { .. } => self.to_string(),
         }
     }
 }

@@ -219,7 +219,7 @@ impl TaskWorld<'_> {
         let Some(factor) = self.parameters.promote else { return };
         for job in self.ladder.below_first() {
             if self.now - self.jobs[job].waits_since > factor * self.service(job) {
-                self.jobs[job].forgiven = self.jobs[job].done;
+                self.jobs[job].forgiven = self.jobs[job].done + self.jobs[job].predicted;
                 self.ladder.promote(job);
             }
         }

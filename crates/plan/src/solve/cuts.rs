@@ -45,6 +45,7 @@ const PATIENCE: usize = 20;
 /// `None` if there are no cuts, the box is empty, or the problem is numerically unstable.
 pub fn highest_under(cuts: &[&Cut], box_: &[(f64, f64)]) -> Option<Highest> {
     let center = cuts.last()?;
+    box_.iter().all(|(low, high)| low <= high).then_some(())?;
     // The tolerances assume numbers near one.
     let widths: Vec<f64> = box_.iter().map(|(low, high)| (high - low).max(f64::MIN_POSITIVE)).collect();
     let reach = |cut: &&Cut| cut.slope.iter().zip(&widths).map(|(s, w)| (s * w).abs()).sum::<f64>();

@@ -29,7 +29,10 @@ pub(super) fn is_moment(text: &str) -> bool {
             let length = if rest.starts_with(*name) { name.len() } else { name.len() - 1 };
             rest = &rest[length..];
         } else if let Some(behind) = rest.strip_prefix("now") {
-            return is_offset(behind.trim_start_matches([' ', '\t']));
+            match after_offset(behind.trim_start_matches([' ', '\t'])) {
+                Some(behind) => rest = behind,
+                None => return false,
+            }
         } else {
             match clock(rest).or_else(|| date(rest)) {
                 Some(behind) => rest = behind,
@@ -39,13 +42,12 @@ pub(super) fn is_moment(text: &str) -> bool {
     }
 }
 
-/// Returns whether a text is empty, or a sign, a number and at most one unit.
-fn is_offset(text: &str) -> bool {
-    let Some(text) = text.strip_prefix(['+', '-']) else { return text.is_empty() };
-    let text = text.trim_start();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let unit = text[digits..].trim_start();
-    digits > 0 && (unit.is_empty() || UNITS.iter().any(|candidate| unit.starts_with(candidate)))
+/// Returns the text after a sign, a number and at most one unit; an empty text needs none of them.
+fn after_offset(text: &str) -> Option<&str> {
+    let Some(text) = text.strip_prefix(['+', '-']) else { return text.is_empty().then_some(text) };
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c.is_ascii_whitespace());
+    text[..text.len() - unit.len()].contains(|c: char| c.is_ascii_digit()).then_some(())?;
+    if unit.is_empty() { Some(unit) } else { UNITS.iter().find_map(|name| unit.strip_prefix(name)) }
 }
 
 /// Returns the text after a time of day.
@@ -103,6 +105,8 @@ mod tests {
             "now-1hour",
             "NOW+1week",
             "now+0hour",
+            "now+1 0 weeks",
+            "now+1day 16:00",
             "16:00",
             "4:00 PM",
             "today",
@@ -134,6 +138,9 @@ mod tests {
             "now+",
             "now+x",
             "now2",
+            "now+2hoursx",
+            "now+2h",
+            "now+hours",
             "25:00",
             "12:61",
             "13/45",

@@ -2,7 +2,7 @@
 
 use super::Setting;
 use super::settings::effective;
-use crate::script::{OptionSource, ScriptReading};
+use crate::script::{OptionSource, ScriptOption, ScriptReading};
 
 /// A script with changed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub fn rewrite(
         changes.push(lines.change(script, edit.line, &on_line).ok_or(NotInScript::NoPlace)?);
     }
     if !added.is_empty() {
-        let after = last_line(reading).or_else(|| script.starts_with(b"#!").then_some(1));
+        let after = lines.last_option(script, reading).or_else(|| script.starts_with(b"#!").then_some(1));
         let line = after.ok_or(NotInScript::NoPlace)?;
         let moved: isize = edits.iter().filter(|edit| edit.line <= line).map(Edit::growth).sum();
         let (end, ending) = lines.end(script, line).ok_or(NotInScript::NoPlace)?;
@@ -117,15 +117,6 @@ fn is_plain(value: &str) -> bool {
     !value.is_empty() && value.chars().all(plain)
 }
 
-/// Returns the last line of a script with an option.
-fn last_line(reading: &ScriptReading) -> Option<usize> {
-    let line = |source: &OptionSource| match source {
-        OptionSource::Script { line, .. } => Some(*line),
-        OptionSource::Environment(_) | OptionSource::CommandLine(_) => None,
-    };
-    reading.options.iter().filter_map(|option| line(&option.source)).max()
-}
-
 /// Byte ranges of a script's lines, including line ends.
 struct Lines(Vec<std::ops::Range<usize>>);
 
@@ -138,6 +129,20 @@ impl Lines {
             start += line.len();
         }
         Self(list)
+    }
+
+    /// Returns the last `#SBATCH` line with an option. `#PBS` and `#BSUB` lines do not count: Slurm reads them
+    /// after the first command too, where it ignores `#SBATCH`.
+    fn last_option(&self, script: &[u8], reading: &ScriptReading) -> Option<usize> {
+        let line = |option: &ScriptOption| match option.source {
+            OptionSource::Script { line, .. } => Some(line),
+            OptionSource::Environment(_) | OptionSource::CommandLine(_) => None,
+        };
+        let is_sbatch = |line: &usize| {
+            let bytes = self.0.get(line.wrapping_sub(1)).and_then(|range| script.get(range.clone()));
+            bytes.is_some_and(|bytes| bytes.starts_with(b"#SBATCH"))
+        };
+        reading.options.iter().filter_map(line).filter(is_sbatch).max()
     }
 
     /// Returns where a line ends, and whether it has a line break.

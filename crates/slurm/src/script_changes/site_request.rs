@@ -70,7 +70,8 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
         Exclusive::No | Exclusive::Nodes => None,
         Exclusive::User => Some("--exclusive=user"),
         Exclusive::Mcs => Some("--exclusive=mcs"),
-        _ => Some("--oversubscribe"),
+        Exclusive::Topology => Some("--exclusive=topo"),
+        Exclusive::Oversubscribe => Some("--oversubscribe"),
     };
     not_counted.extend(components.iter().find_map(shared).map(str::to_owned));
     let requests = site_requests.into_iter().map(|(request, _)| request).collect();

@@ -72,17 +72,24 @@ impl NameReplacer {
             return word.to_owned();
         }
         let mut hidden = String::new();
-        let mut rest = word;
-        while !rest.is_empty() {
-            let is_digit = rest.starts_with(|c: char| c.is_ascii_digit());
-            let end = rest.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(rest.len());
-            let (part, behind) = rest.split_at(end);
+        for part in host_parts(word) {
+            let is_digit = part.starts_with(|c: char| c.is_ascii_digit());
             let is_plain = is_digit || part.len() == 1 || PLAIN.contains(&part.to_ascii_lowercase().as_str());
             let substitute = if is_plain { part.to_owned() } else { lettered(&mut self.host_words, part) };
             hidden.push_str(&substitute);
-            rest = behind;
         }
         hidden
+    }
+
+    /// Returns a word of a sentence with the known words of host names replaced, if it looks like a host name: a
+    /// word without digits or dots may be plain English.
+    fn host_in_sentence(&self, word: &str) -> String {
+        if !word.contains(|c: char| c.is_ascii_digit() || c == '.') {
+            return word.to_owned();
+        }
+        let part = |part: &str| self.host_words.get(part).cloned().unwrap_or_else(|| part.to_owned());
+        let piece = |piece: &str| host_parts(piece).map(part).collect::<String>();
+        word.split_inclusive(|c: char| !c.is_ascii_alphanumeric()).map(piece).collect()
     }
 
     /// Returns a pending reason with node names replaced.
@@ -106,7 +113,8 @@ impl NameReplacer {
     pub fn sentence(&self, text: &str) -> String {
         let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
         let hide = |word: &str| {
-            known.iter().find_map(|names| names.get(word).cloned()).unwrap_or_else(|| word.to_owned())
+            let name = known.iter().find_map(|names| names.get(word).cloned());
+            name.unwrap_or_else(|| self.host_in_sentence(word))
         };
         let is_break = |c: char| !(c.is_alphanumeric() || "-_.".contains(c));
         let mut hidden = String::new();
@@ -117,6 +125,19 @@ impl NameReplacer {
         }
         hidden
     }
+}
+
+/// Returns the parts of a word of a host name: digits, letters, and other characters.
+fn host_parts(word: &str) -> impl Iterator<Item = &str> {
+    let kind = |c: char| (c.is_ascii_digit(), c.is_ascii_alphanumeric());
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let end = rest.find(|c: char| kind(c) != kind(first)).unwrap_or(rest.len());
+        let (part, behind) = rest.split_at(end);
+        rest = behind;
+        Some(part)
+    })
 }
 
 fn numbered(names: &mut BTreeMap<String, String>, kind: &str, name: &str) -> String {
@@ -164,6 +185,11 @@ mod tests {
         assert_eq!(
             names.reason("ReqNodeNotAvail, UnavailableNodes:ng7"),
             "ReqNodeNotAvail, UnavailableNodes:hostb7"
+        );
+        // In a sentence, host names are replaced only if they look like ones.
+        assert_eq!(
+            names.sentence("node ng7.example.org, ng8: an example of alice on narval-gpu01."),
+            "node hostb7.hostc.hostd, hostb8: an example of user1 on hosta-gpu01."
         );
         let comment = names.comment(r#"{"hsched":1,"run":"r1","job":"secret"}"#);
         assert_eq!(comment, r#"{"hsched":1,"run":"r1","job":"job1"}"#);

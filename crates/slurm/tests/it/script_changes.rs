@@ -154,6 +154,14 @@ fn an_option_that_is_not_there_gets_a_line_after_the_last_one() {
         .map(|line_change| (line_change.line, line_change.before.is_some(), line_change.after.len()))
         .collect();
     assert_eq!(lines, [(2, true, 1), (2, false, 2)]);
+    // Slurm reads #PBS lines after the first command, but no #SBATCH lines.
+    let foreign = b"#!/bin/sh\n#SBATCH -p p\nsrun x\n#PBS -q b\n";
+    assert_eq!(
+        String::from_utf8_lossy(
+            &rewrite(foreign, &read(foreign, &[]), &[set("time", "8")]).expect("can be").text
+        ),
+        "#!/bin/sh\n#SBATCH -p p\n#SBATCH --time=8\nsrun x\n#PBS -q b\n"
+    );
     // A script without any option, and without a line end on the last line.
     let bare = b"#!/bin/sh";
     assert_eq!(

@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn nodes_are_filled_completely_where_the_largest_first_would_fail() {
-        // Best fit would leave 1 GPU on each of two nodes, and a block of 2 without a node.
-        let on = fill(&[10, 10, 10], &[5, 5, 4, 4, 4, 3, 3, 2]);
+        // The largest first would put both blocks of 4 on one node, and leave a block of 3 without a node.
+        let on = fill(&[10, 10], &[4, 4, 3, 3, 3, 3]);
         assert!(on.iter().all(Option::is_some), "{on:?}");
         assert_eq!(fill(&[4, 3], &[5, 3, 4, 1]), [None, Some(1), Some(0), None]);
     }
