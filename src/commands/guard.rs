@@ -37,7 +37,7 @@ impl Args {
             Err(error) => {
                 // Standard error is the job's output.
                 Terminal::new(Some(false), TerminalKind::default())
-                    .say(&format!("hsched: error: cannot start the job's script: {error}"));
+                    .say(&format!("hsched: error: cannot start or supervise the job's script: {error}"));
                 ExitCode::FAILURE
             }
         }

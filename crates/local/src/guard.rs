@@ -103,7 +103,7 @@ pub fn guard(order: &GuardOrder) -> io::Result<u8> {
     }
     let script = start(order, &own_mark, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
-    let cause = attend(script, &signals, &stdin)?;
+    let cause = attend(script, &signals, &stdin).inspect_err(|_| end_all(process.pid, &signals))?;
     if !matches!(cause, GuardEnd::Script(_)) && !order.farewell.is_zero() {
         say_farewell(process.pid, &signals, order.farewell);
     }

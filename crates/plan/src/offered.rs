@@ -14,7 +14,8 @@ pub enum Basis {
     /// All GPUs of nodes that are up, including those in use, minus those that jobs of the problem have or
     /// wait for.
     Queue,
-    /// All GPUs of nodes that are up, including those in use or waited for, within the limits.
+    /// All GPUs of nodes that are up, including those in use or waited for, within the limits that other
+    /// jobs leave.
     Line,
 }
 
@@ -86,10 +87,10 @@ impl Problem {
         found.into_iter().map(|(reason, nodes)| format!("{}: {reason}", hostlist::compress(nodes))).collect()
     }
 
-    /// Returns the jobs that keep their GPUs while `jobs` are placed; all jobs if GPUs in use are offered.
+    /// Returns the jobs that keep their GPUs while `jobs` are placed; with [`Basis::Queue`], all jobs.
     fn others(&self, jobs: &[usize], basis: Basis) -> Vec<usize> {
         let mut is_in = vec![false; self.jobs.len()];
-        if basis == Basis::Free {
+        if basis != Basis::Queue {
             for &job in jobs {
                 is_in[job] = true;
             }

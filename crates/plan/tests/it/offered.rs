@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use hsched_model::formats;
 use hsched_model::{
     Access, Cluster, Estimates, GpuStock, GpuType, HeldResources, Holdings, Node, NodeName, NodeState,
-    RankNeeds, Usage,
+    RankNeeds, Time, Usage,
 };
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
-use hsched_plan::{Basis, ClusterView, Problem};
+use hsched_plan::{Basis, ClusterView, HeldPlacement, HoldStage, Problem, Slot};
 
 use hsched_problems::problems::rate;
 
@@ -91,4 +91,15 @@ fn limits_take_the_fullest_nodes() {
     };
     assert!(are(&limited(10), &[("a", 2), ("e", 8)]), "{:?}", limited(10));
     assert!(are(&limited(99), &[("a", 4), ("b", 4), ("e", 8)]), "{:?}", limited(99));
+}
+
+#[test]
+fn a_jobs_own_pending_request_does_not_count_against_a_limit_on_other_requests() {
+    let mut problem = problem(&Holdings::new());
+    problem.limit(&BTreeMap::from([(v100(), 8)]));
+    let slots = vec![Slot { node: problem.nodes.len() - 1, gpu_type: 0, count: 8 }];
+    let hold = HeldPlacement { slots, since: Time(0.0), epoch: 1.0, stage: HoldStage::Queued };
+    problem.jobs[0].progress.holds = vec![hold];
+    assert!(are(&counts(&problem, Basis::Line), &[("e", 8)]), "{:?}", counts(&problem, Basis::Line));
+    assert!(are(&counts(&problem, Basis::Queue), &[]), "{:?}", counts(&problem, Basis::Queue));
 }

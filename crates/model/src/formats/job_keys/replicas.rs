@@ -162,9 +162,14 @@ fn check_replica(draft: &mut JobDraft<'_>) {
                 .id(ErrorId::KeysConflict),
         );
     }
-    let ByType::Each(sizes) = &replica.gpus else { return };
-    for (gpu_type, &gpus) in sizes {
-        if gpu_type.is_mig_slice() && gpus > 1 {
+    let types: Vec<&GpuType> = match &replica.gpus {
+        ByType::All(_) => draft.job.throughput.keys().collect(),
+        ByType::Each(sizes) => sizes.keys().collect(),
+    };
+    for gpu_type in types {
+        if let ByType::Each(sizes) = &replica.gpus
+            && let Some(&gpus) = sizes.get(gpu_type).filter(|gpus| gpu_type.is_mig_slice() && **gpus > 1)
+        {
             let message = format!("{gpu_type} is a MIG slice: a replica on it has one GPU, not {gpus}");
             value.report(ValueError::new(message).id(ErrorId::Replicas));
         }

@@ -130,7 +130,7 @@ fn no_name_stands_twice() {
 }
 
 #[test]
-fn the_memory_of_a_replica_proposes_sizes_and_refuses_small_ones() {
+fn replicas_too_small_for_their_memory_or_without_an_efficiency_are_refused() {
     let problem = |replica: &str| {
         let text = format!(
             "jobs: [{{name: a, samples_per_epoch: 10, epochs: 1, global_batch: 4, model_size: 0, command: x, \
@@ -156,4 +156,6 @@ fn the_memory_of_a_replica_proposes_sizes_and_refuses_small_ones() {
     let small = problem("{memory: 100GB, gpus: {a100: 2, h100: 1}}").expect("a problem");
     assert!(small.contains("a replica on h100 has too little memory: it needs 100 GB"), "{small}");
     assert_eq!(problem("{memory: 100GB, gpus: 2}"), None);
+    let efficiency = problem("{gpus: 2, efficiency: {a100: 1, h100: 0.9}}").expect("a problem");
+    assert!(efficiency.contains("efficiency has no value for mine"), "{efficiency}");
 }
