@@ -41,11 +41,11 @@ fn a_script_is_followed_to_its_end() {
     for arguments in [&["submit", "fails.sh", "--", "-J", "a b"][..], &["submit", "tasks.sh"]] {
         assert_eq!(user.hsched(arguments).code, Some(0));
     }
-    let reache = reaches(&user, "train.sh", "running");
-    assert_eq!((&reache["limit_s"], &reache["nodes"].is_string()), (&json!(300.0), &true));
-    let id = reache["job_id"].as_str().expect("an id").to_owned();
+    let running = reaches(&user, "train.sh", "running");
+    assert_eq!((&running["limit_s"], &running["nodes"].is_string()), (&json!(300.0), &true));
+    let id = running["job_id"].as_str().expect("an id").to_owned();
     assert_eq!(
-        reache["output"].as_str().map(|path| path.ends_with(&format!("out-train.sh-{id}.txt"))),
+        running["output"].as_str().map(|path| path.ends_with(&format!("out-train.sh-{id}.txt"))),
         Some(true)
     );
     let failed = reaches(&user, "a_b", "failed");
