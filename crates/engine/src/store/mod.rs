@@ -55,7 +55,6 @@ pub use self::output_cache::{CachedOutput, OutputCache};
 pub use self::pool_files::PoolFolder;
 pub use self::predictions::{Predictions, SubmissionPrediction};
 pub use self::report_file::{ReportLine, planned_samples};
-pub use self::restore::ReplacedFiles;
 pub use self::results::{MetricCurves, Results};
 pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece, script_chains};
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
