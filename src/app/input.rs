@@ -115,6 +115,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     template.rank_functions = replacement("rank.sh")?.unwrap_or(template.rank_functions);
     template.fence_functions = replacement("fence.sh")?.unwrap_or(template.fence_functions);
     template.sample_functions = replacement("samples.sh")?.unwrap_or(template.sample_functions);
+    template.start_functions = replacement("start.sh")?.unwrap_or(template.start_functions);
     template.batch_functions = replacement("batch.sh")?.unwrap_or(template.batch_functions);
     template.end_functions = replacement("ends.sh")?.unwrap_or(template.end_functions);
     template.preflight_functions = replacement("preflight.sh")?.unwrap_or(template.preflight_functions);

@@ -18,7 +18,7 @@ use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state}
 
 /// The common variables of both halves of a script; `$2` is a folder, `$3` a number.
 const KNOWN: &str = r#"
-  cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/samples.sh && . templates/batch.sh && . templates/ends.sh
+  cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/samples.sh && . templates/start.sh && . templates/batch.sh && . templates/ends.sh
   hs_stopping=0; trap 'hs_stopping=1' USR1
   hs_fence=$2/fence hs_job=train hs_run=r hs_plan=p hs_world_size=1 hs_global_batch=8 hs_epochs=4 hs_epochs_done=0
   hs_checkpoint_dir=$2/saved hs_report_dir=$2/report hs_helper_dir=$1/templates hs_grace=5 hs_launch=plain

@@ -9,7 +9,7 @@ use crate::real_cluster::repository;
 /// Evaluates three ranks after `srun` returned `$3`. `$4` runs first, and waits are calls of `hsched_wait`,
 /// which take no time.
 const JUDGE: &str = r#"
-  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
+  . "$1/templates/rank.sh"; . "$1/templates/start.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_report_dir=$2 hs_token=7.0.1 hs_id=7 hs_world_size=3 hs_status=$3 hs_terminated=0 hs_stopping=0 hs_hostfile=''
   hs_epochs=3 hs_epochs_done=0 hs_epochs_before='' hs_report_dir_before='' hs_launch=plain hs_checkpoint_dir=$2 hs_hosts=(n1 n2) PATH=$5:$PATH
   sleep() { hsched_wait; }

@@ -9,7 +9,7 @@ use crate::real_cluster::repository;
 
 /// Takes part in the race as job `$3`, prints a message if it wins, and then runs `$4`.
 const ENTRY: &str = r#"
-  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
+  . "$1/templates/rank.sh"; . "$1/templates/start.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_claim=$2 hs_follows='' hs_report_dir_before='' hs_id=$3 hs_run=r7 hs_job=train
   until [[ -e $2.go ]]; do :; done
   hs_race
@@ -119,7 +119,7 @@ fn the_winner_takes_the_others_of_its_race_out_of_the_queue_and_no_one_else() {
 
 /// Continues after job 7, a piece of the same chain, and prints a message; `$2` is a folder.
 const NEXT_PIECE: &str = r#"
-  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
+  . "$1/templates/rank.sh"; . "$1/templates/start.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_claim=$2/claim hs_follows=7 hs_report_dir_before=$2 hs_report_dir=$2/own hs_id=8 hs_stopping=0 hs_hostfile=''
   hs_grace=${3-1}
   hs_follow

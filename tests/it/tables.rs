@@ -8,7 +8,7 @@ use crate::real_cluster::repository;
 
 /// A job planned on two V100s of one node, with tables for four V100s on two nodes and for one A100.
 const SCRIPT: &str = r#"
-  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
+  . "$1/templates/rank.sh"; . "$1/templates/start.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_id=7 hs_world_size=2
   hs_ranks=('0 0 50 50 1 v100' '0 1 50 50 1 v100')
   hs_choices=('0 0 0 30 30 1 v100' '0 0 1 20 20 1 v100' '0 1 0 30 30 1 v100' '0 1 1 20 20 1 v100' '1 0 0 100 100 1 A100')

@@ -125,7 +125,7 @@ fn degree(node: &Node) -> Option<f64> {
 
 impl State {
     /// Returns whether another job of the state waits for GPUs, submitted or not.
-    pub fn others_wait(&self, tracked: &JobState) -> bool {
+    fn others_wait(&self, tracked: &JobState) -> bool {
         let waits = |job: &JobState| match &job.phase {
             Phase::Waiting { .. } => job.awaits.is_none(),
             phase => phase.foremost().is_some_and(|submission| submission.stage == Stage::Pending),

@@ -215,7 +215,7 @@ pub enum End {
 
 impl End {
     /// Returns whether the cause of the end lies outside the training.
-    pub fn is_from_outside(&self) -> bool {
+    pub(crate) fn is_from_outside(&self) -> bool {
         matches!(
             self,
             Self::NodeFailed | Self::Unfit { .. } | Self::BootFailed | Self::Preempted | Self::Vanished

@@ -81,7 +81,8 @@ pub use self::samples::{Activity, NodeSample, NodeSamples, RankSample, SampledUs
 pub use self::script_job::{RequestPart, ScriptEnd, ScriptFacts, ScriptJob, ScriptSubmission};
 pub use self::script_notice::ScriptSighting;
 pub use self::shares::{NewShares, SharesStage};
-pub use self::stall::{Stall, StallKind, stall};
+pub(crate) use self::stall::stall;
+pub use self::stall::{Stall, StallKind};
 pub use self::state::{JobState, Outcome, PastAttempt, Phase, State};
 pub use self::step::{Step, step};
 pub use self::submission::{

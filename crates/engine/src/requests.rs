@@ -1,17 +1,19 @@
 //! The possible requests of a job: GPUs with the planner's division of the work, accounts, partitions,
 //! limits, costs.
 
+mod cost;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched_model::catalogue::reference_units;
+use self::cost::cost;
 use hsched_model::{
-    Access, Asks, BitRate, Bytes, Cluster, Cost, FurtherOptions, GpuAsk, GpuStock, GpuType, Holdings, Job,
+    Access, Asks, BitRate, Bytes, Cluster, FurtherOptions, GpuAsk, GpuStock, GpuType, Holdings, Job,
     JobDefaults, Node, Partition, QueueChoice, Request, RequestId, RequestOption, SbatchOptions, Seconds,
     SpeedBasis, Unit, Usage,
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};
-use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, Weigh, meets, own_preempted};
+use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, meets, own_preempted};
 
 /// Maximum number of requests per job.
 const MOST: usize = 24;
@@ -371,35 +373,6 @@ fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
         max_time: partition.max_time_s,
     });
     Cluster { nodes, partitions: known.collect(), ..Cluster::default() }
-}
-
-/// Returns the cost of a run: the partition's billing, else reference GPU units if the type has them.
-fn cost(
-    request: &Request,
-    gpu_type: &GpuType,
-    partition: Option<&QueuePartition>,
-    run: Seconds,
-) -> Option<Cost> {
-    let (asks, nodes) = (&request.asks, f64::from(request.asks.nodes));
-    let gpus: f64 = asks.gpus.iter().map(|ask| f64::from(ask.count)).sum::<f64>() * nodes;
-    if let Some(billing) = partition.and_then(|partition| partition.billing.as_ref()) {
-        #[expect(clippy::cast_precision_loss, reason = "CPUs and MiB of a node")]
-        let amount = |amount: Option<u64>| amount.unwrap_or(0) as f64 * nodes;
-        let weight = |name: &str| billing.weights.get(name).copied();
-        let gpu = weight(&format!("gres/gpu:{gpu_type}")).or_else(|| weight("gres/gpu")).unwrap_or(0.0);
-        let parts = [
-            gpu * gpus,
-            weight("cpu").unwrap_or(0.0) * amount(asks.cpus),
-            weight("mem").unwrap_or(0.0) * amount(asks.memory_mib) / 1024.0,
-        ];
-        let billed = match billing.weigh {
-            Weigh::Sum => parts.iter().sum(),
-            Weigh::Max => parts.into_iter().fold(0.0, f64::max),
-        };
-        return Some(Cost { hours: billed * run.0 / 3600.0, unit: Unit::Billing });
-    }
-    let units = reference_units(gpu_type)?;
-    Some(Cost { hours: units * gpus * run.0 / 3600.0, unit: Unit::Rgu })
 }
 
 /// Drops requests until few enough remain: first those whose GPU count is no power of two, then the longest.

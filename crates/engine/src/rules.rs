@@ -53,33 +53,33 @@ impl Rules {
     /// this time.
     pub const VANISHED: Seconds = Seconds(60.0);
     /// Number of epoch lengths for which a job with reports may be silent before it counts as gone.
-    pub const SILENT_EPOCHS: f64 = 2.0;
+    pub(crate) const SILENT_EPOCHS: f64 = 2.0;
     /// Upper limit of that silence for long epochs; also the maximum wait for ranks that report from a lost
     /// node.
-    pub const LONGEST_SILENCE: Seconds = Seconds(600.0);
+    pub(crate) const LONGEST_SILENCE: Seconds = Seconds(600.0);
     /// How long a job that its rule has stopped may continue to train, if it reports several epochs, before
     /// it is ended.
-    pub const TIME_TO_EXIT: Seconds = Seconds(5.0);
+    pub(crate) const TIME_TO_EXIT: Seconds = Seconds(5.0);
     /// Extra time for a stopping job beyond its grace before Slurm is told to end it.
     pub const PATIENCE: Seconds = Seconds(30.0);
     /// How long ended jobs are kept: 30 days.
-    pub const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
+    pub(crate) const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
     /// How long nodes may be down before a submission that waits for them is cancelled.
-    pub const NODES_PATIENCE: Seconds = Seconds(60.0);
+    pub(crate) const NODES_PATIENCE: Seconds = Seconds(60.0);
     /// How long after a failure its node may be found to be down. Slurm's default is five minutes.
     pub const NOTICED: Seconds = Seconds(600.0);
     /// Time that Slurm may take to end a job before the request is repeated.
-    pub const KILL_PATIENCE: Seconds = Seconds(120.0);
+    pub(crate) const KILL_PATIENCE: Seconds = Seconds(120.0);
     /// How long other jobs wait for the GPUs of a job that Slurm fails to end.
     pub const STUCK: Seconds = Seconds(300.0);
     /// How many consecutive ends from outside, without an epoch, use no retry.
-    pub const MOST_FRUITLESS: u32 = 10;
+    pub(crate) const MOST_FRUITLESS: u32 = 10;
     /// How many times in a row a time limit may end a job before it finishes an epoch, without using a retry.
-    pub const MOST_CUTS: u32 = 3;
+    pub(crate) const MOST_CUTS: u32 = 3;
     /// The wait for local devices that seemed free but are still in use.
-    pub const IN_USE: Seconds = Seconds(1.0);
+    pub(crate) const IN_USE: Seconds = Seconds(1.0);
     /// The longest wait before a retry.
-    pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
+    const LONGEST_DELAY: Seconds = Seconds(1800.0);
 
     /// Returns the wait after this many consecutive ends without a new epoch.
     pub fn delay(&self, fruitless: u32) -> Seconds {

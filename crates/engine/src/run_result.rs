@@ -116,7 +116,7 @@ impl RunSubmission {
     }
 
     /// Returns how many seconds the submission has held its GPUs, up to `now`; `None` if it has not started.
-    pub fn held_s(&self, now: Time) -> Option<f64> {
+    pub(crate) fn held_s(&self, now: Time) -> Option<f64> {
         Some(self.ended.unwrap_or(now).since(self.started?).0.max(0.0))
     }
 

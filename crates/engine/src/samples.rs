@@ -124,7 +124,7 @@ impl SampledUse {
     }
 
     /// Returns the mean power of a whole GPU in watts, if it was measured.
-    pub fn mean_power(&self) -> Option<f64> {
+    pub(crate) fn mean_power(&self) -> Option<f64> {
         (self.metered.0 > 0.0).then(|| self.energy_j / self.metered.0)
     }
 

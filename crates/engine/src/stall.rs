@@ -75,7 +75,7 @@ struct Course<'a> {
 
 /// Returns how a running submission is stuck, from its reports and the samples of its nodes; `None` if it
 /// makes progress or the data are insufficient.
-pub fn stall(
+pub(crate) fn stall(
     tracked: &JobState,
     attempt: &SubmissionRecord,
     nodes: &[NodeSamples],

@@ -339,7 +339,7 @@ impl PastAttempt {
     /// Returns whether the time limit cut it, rather than another request to stop, according to Slurm or to
     /// the time of its end. Slurm asks for a stop before the limit by the grace, which is at most half of the
     /// limit, and up to a minute earlier.
-    pub fn is_at_limit(&self) -> bool {
+    pub(crate) fn is_at_limit(&self) -> bool {
         let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
         let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));
         self.end == End::TimedOut || self.end.is_cut() && is_near()

@@ -222,13 +222,13 @@ impl SubmissionRecord {
     }
 
     /// Returns whether the submission races with `other`; the first to start trains.
-    pub fn races_with(&self, other: &Self) -> bool {
+    pub(crate) fn races_with(&self, other: &Self) -> bool {
         let after = |record: &Self| record.follows.as_ref().map(|piece| piece.job_id);
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
     /// Returns whether Slurm reports that its request, which may have been changed in place, can never start.
-    pub fn cannot_start(&self) -> bool {
+    pub(crate) fn cannot_start(&self) -> bool {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 

@@ -38,7 +38,7 @@ pub const POLICIES: &[LabPolicy] = &[
 
 impl LabPolicy {
     /// Returns a scheduler without a variant for single tasks.
-    pub const fn of_gangs(entry: Entry) -> Self {
+    pub(crate) const fn of_gangs(entry: Entry) -> Self {
         Self { entry, tasks: None }
     }
 }

@@ -302,7 +302,7 @@ impl Devices {
     }
 
     /// Returns the lease of a submission.
-    pub fn lease(&self, of: &SubmissionKey) -> Option<&Lease> {
+    pub(crate) fn lease(&self, of: &SubmissionKey) -> Option<&Lease> {
         self.taken.get(of)
     }
 
@@ -326,7 +326,7 @@ impl Devices {
     }
 
     /// Returns the memory of a node that no submission uses, if it is known.
-    pub fn free_memory(&self, node: &NodeName) -> Option<u64> {
+    pub(crate) fn free_memory(&self, node: &NodeName) -> Option<u64> {
         let nodes = self.cluster().nodes;
         nodes
             .into_iter()

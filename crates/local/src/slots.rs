@@ -1,37 +1,22 @@
 //! Slots, by which several runs share one GPU. Policies see a slot as a device; this module knows which slots
-//! belong to one GPU, which runs share it, and which need it exclusively.
+//! belong to one GPU and which runs share it.
 
-#![expect(clippy::disallowed_methods, reason = "it reads the end of what a run has printed")]
+mod gpu_sharing;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub(super) use self::gpu_sharing::GpuSharing;
 use crate::devices::{Device, DeviceIndex, Devices, DevicesError, Lease};
 use crate::probe::Facts;
-use hsched_engine::{End, SubmissionKey};
+use hsched_engine::SubmissionKey;
 use hsched_model::catalogue::recognise;
-use hsched_model::{Bytes, GpuType, JobName};
+use hsched_model::{Bytes, GpuType};
 
 /// Maximum number of slots per GPU.
 const MOST: u32 = 64;
-
-/// Length of the end of an output that is searched, in bytes.
-const TAIL: u64 = 1 << 16;
-
-/// Messages of programs that have run out of memory, in lower case.
-const SHORTAGES: [&str; 6] = [
-    "out of memory",
-    "outofmemory",
-    "cannot allocate memory",
-    "memoryerror",
-    "bad_alloc",
-    "resource_exhausted",
-];
 
 /// A number of devices of a type, each with a number of slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,71 +178,10 @@ fn is_like(name: &GpuType, found: &GpuType) -> bool {
         || recognised(name).zip(recognised(found)).is_some_and(|(name, found)| name.may_be(&found))
 }
 
-/// The jobs that share GPUs, and those that failed because of the sharing.
-#[derive(Debug, Default)]
-pub(super) struct GpuSharing {
-    /// Submissions that have shared one of their GPUs with another.
-    met: BTreeSet<SubmissionKey>,
-    /// Output file of each running submission, and its length before the start.
-    outputs: BTreeMap<SubmissionKey, (PathBuf, u64)>,
-    /// Jobs that ran out of memory beside others.
-    alone: BTreeSet<JobName>,
-}
-
-impl GpuSharing {
-    /// Records that a submission starts on its devices.
-    pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
-        // An exclusive submission waits until the others have ended.
-        let shares = |lease: &&Lease| devices.has_slots() && lease.beside.is_empty();
-        let Some(lease) = devices.lease(of).filter(shares) else { return };
-        let others: Vec<SubmissionKey> =
-            lease.devices.iter().flat_map(|place| devices.sharers(place)).cloned().collect();
-        if !others.is_empty() {
-            self.met.extend(others);
-            self.met.insert(of.clone());
-        }
-        let length = output.metadata().map_or(0, |metadata| metadata.len());
-        self.outputs.insert(of.clone(), (output.to_owned(), length));
-    }
-
-    /// Returns whether a job gets GPUs exclusively.
-    pub(super) fn wants_alone(&self, job: &JobName) -> bool {
-        self.alone.contains(job)
-    }
-
-    /// Records that a submission has ended; returns whether it ran out of memory that others on its GPU may
-    /// have used.
-    pub(super) fn is_to_blame(&mut self, of: &SubmissionKey, end: &End) -> bool {
-        let (has_met, output) = (self.met.remove(of), self.outputs.remove(of));
-        let Some((path, from)) = output.filter(|_| has_met) else { return false };
-        let lacked = match end {
-            End::OutOfMemory | End::Failed { exit: 137, .. } | End::Failed { signal: 9, .. } => true,
-            End::Failed { .. } => tail(&path, from).is_ok_and(|text| tells_shortage(&text)),
-            _ => false,
-        };
-        lacked && self.alone.insert(of.job.clone())
-    }
-}
-
-/// Returns the end of the file's part after an offset.
-fn tail(path: &Path, from: u64) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(from.max(length.saturating_sub(TAIL)).min(length)))?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn tells_shortage(text: &str) -> bool {
-    let text = text.to_lowercase();
-    SHORTAGES.iter().any(|shortage| text.contains(shortage))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_model::{NodeName, PlacedRank, RankNeeds};
+    use hsched_model::{JobName, NodeName, PlacedRank, RankNeeds};
 
     fn rank(name: &str) -> PlacedRank {
         PlacedRank {
@@ -269,7 +193,7 @@ mod tests {
         }
     }
 
-    fn key(job: &str) -> SubmissionKey {
+    pub(super) fn key(job: &str) -> SubmissionKey {
         SubmissionKey::new(JobName::new(job).expect("a name"), "r1")
     }
 
@@ -277,11 +201,11 @@ mod tests {
         Facts { host: "box".into(), ..Facts::default() }
     }
 
-    fn devices(text: &str) -> Devices {
+    pub(super) fn devices(text: &str) -> Devices {
         Devices::imagined_slots(&DeviceCount::parse(text).expect("a list"), &facts())
     }
 
-    fn take(devices: &mut Devices, job: &str, alone: bool) -> Option<Vec<usize>> {
+    pub(super) fn take(devices: &mut Devices, job: &str, alone: bool) -> Option<Vec<usize>> {
         let lease = devices.find(&[rank("a100")], RankNeeds { cpus: 1, memory: 1 }, alone, |_, _| 0)?;
         let places = lease.devices.iter().map(|(_, place)| *place).collect();
         devices.take(&key(job), lease);
@@ -356,36 +280,6 @@ mod tests {
         assert_eq!(take(&mut devices, "h", false), None, "all slots of that GPU are its own");
         let node = &devices.cluster().nodes[0];
         assert_eq!((node.gpus[0].total, node.gpus[0].used), (6, 6));
-    }
-
-    #[test]
-    fn a_run_that_lacks_memory_beside_others_is_tried_alone_once() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let output = folder.path().join("a.out");
-        let failed = End::Failed { exit: 1, signal: 0 };
-        let begin = |sharing: &mut GpuSharing, devices: &mut Devices, job: &str, text: &str| {
-            take(devices, job, sharing.wants_alone(&key(job).job)).expect("a slot");
-            std::fs::write(&output, "CUDA out of memory, an hour ago\n").expect("a file");
-            sharing.begin(&key(job), &output, devices);
-            let before = "CUDA out of memory, an hour ago\n";
-            std::fs::write(&output, format!("{before}{text}")).expect("a file");
-        };
-        let (mut sharing, mut slots) = (GpuSharing::default(), devices("a100:1x2"));
-        begin(&mut sharing, &mut slots, "a", "torch.OutOfMemoryError: CUDA out of memory.\n");
-        assert!(!sharing.is_to_blame(&key("a"), &failed), "it had the GPU alone");
-        slots.give_back(&key("a"));
-        begin(&mut sharing, &mut slots, "b", "");
-        begin(&mut sharing, &mut slots, "a", "a mistake\n");
-        assert!(!sharing.is_to_blame(&key("a"), &failed), "it failed otherwise");
-        slots.give_back(&key("a"));
-        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
-        assert!(sharing.is_to_blame(&key("a"), &failed));
-        assert!(sharing.wants_alone(&key("a").job));
-        slots.give_back(&key("a"));
-        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
-        assert!(!sharing.is_to_blame(&key("b"), &End::Completed));
-        slots.give_back(&key("b"));
-        assert!(!sharing.is_to_blame(&key("a"), &failed), "alone it is the run's own fault");
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Job {
 
     /// Returns the job's copies, each a job of one GPU with the common checkpoint; `None` if it has none or
     /// its name is too long.
-    pub fn forked(&self) -> Option<Vec<Self>> {
+    pub(crate) fn forked(&self) -> Option<Vec<Self>> {
         let copies = self.launch.copies.filter(|copies| copies.number.is_none())?;
         let copy = |number: u32| {
             let mut job = self.clone().on_exactly(1);

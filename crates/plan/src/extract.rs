@@ -156,7 +156,7 @@ impl JobModel {
 
 impl Extract {
     /// Converts a placement of the extract to one of the whole problem.
-    pub fn to_whole(&self, whole: &Problem, placement: &Placement) -> Placement {
+    pub(crate) fn to_whole(&self, whole: &Problem, placement: &Placement) -> Placement {
         let gpu_type = |node: usize, class: usize| {
             let has = |gpu_type: &&usize| {
                 whole.nodes[node].gpus[**gpu_type] > 0 || whole.nodes[node].up[**gpu_type] > 0
@@ -179,7 +179,7 @@ impl Extract {
     }
 
     /// Converts a bound of the extract to the whole problem's types.
-    pub fn bound_to_whole(&self, whole: &Problem, bound: &Bound) -> Bound {
+    pub(crate) fn bound_to_whole(&self, whole: &Problem, bound: &Bound) -> Bound {
         let mut prices = vec![0.0; whole.gpu_types.len()];
         for (members, price) in self.types.iter().zip(&bound.prices) {
             for &gpu_type in members {

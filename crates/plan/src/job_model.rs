@@ -107,6 +107,21 @@ pub struct TypeModel {
     pub single_rank: bool,
 }
 
+impl TypeModel {
+    /// Appends all inputs of a job's speed on a type to a key; `None` is a type that the job cannot use.
+    pub(crate) fn add_key(of: Option<&Self>, key: &mut Vec<u64>) {
+        match of {
+            Some(model) => key.extend([
+                model.speed.alpha().to_bits(),
+                model.speed.beta().to_bits(),
+                model.max_batch.unwrap_or(u64::MAX),
+                model.single_rank.into(),
+            ]),
+            None => key.push(u64::MAX),
+        }
+    }
+}
+
 impl Default for Aims {
     /// Returns equal urgency and no deadline.
     fn default() -> Self {

@@ -105,7 +105,7 @@ pub use self::replan::{Moves, Replan, Replanning};
 pub use self::replica::{ReplicaModel, ReplicaPlacement};
 pub(crate) use self::requests::{Instead, PendingEstimates, RequestRemedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
-pub use self::shared::{SharedPolicy, SolePolicy};
+pub(crate) use self::shared::{SharedPolicy, SolePolicy};
 pub use self::taken::TakenResources;
 pub use self::trace_bound::{TraceBound, TraceCertificate, bound_of_prices, trace_bound};
 pub use hsched_model::Sharing;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::pricing::{Pricer, Rings};
-use crate::{JobModel, Problem, WorkerNode, cost};
+use crate::{JobModel, Problem, TypeModel, WorkerNode, cost};
 use hsched_model::number::to_f64;
 
 /// Speeds of jobs of one kind on a whole cluster.
@@ -115,17 +115,7 @@ pub(super) fn key(model: &JobModel) -> Vec<u64> {
         model.needs.cpus,
         model.needs.memory,
     ];
-    for type_model in &model.types {
-        match type_model {
-            Some(model) => key.extend([
-                model.speed.alpha().to_bits(),
-                model.speed.beta().to_bits(),
-                model.max_batch.unwrap_or(u64::MAX),
-                model.single_rank.into(),
-            ]),
-            None => key.push(u64::MAX),
-        }
-    }
+    model.types.iter().for_each(|type_model| TypeModel::add_key(type_model.as_ref(), &mut key));
     key.extend(model.replica_key());
     key
 }

@@ -138,7 +138,7 @@ impl Progress {
     }
 
     /// Returns the minimum of remaining epochs that is assumed.
-    pub fn least_left(&self) -> f64 {
+    fn least_left(&self) -> f64 {
         LEAST_LEFT * self.work
     }
 
@@ -210,7 +210,7 @@ impl HeldPlacement {
     }
 
     /// Returns whether the submission's GPUs are promised but not in use yet.
-    pub fn is_promised(&self) -> bool {
+    pub(crate) fn is_promised(&self) -> bool {
         matches!(
             self.stage,
             HoldStage::Submitting | HoldStage::Queued | HoldStage::Leaving { started: false, .. }

@@ -117,7 +117,7 @@ impl JobModel {
 
     /// Returns the number of replicas by type that fit into these GPUs, which are on one node or for which
     /// nodes do not matter.
-    pub fn replicas_in(&self, gpus: &[u32]) -> Vec<u32> {
+    pub(crate) fn replicas_in(&self, gpus: &[u32]) -> Vec<u32> {
         gpus.iter().enumerate().map(|(ty, &count)| count / self.size(ty)).collect()
     }
 

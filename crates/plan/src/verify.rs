@@ -70,7 +70,7 @@ impl CheckedPlan {
     }
 
     /// Returns the owned plan.
-    pub fn into_plan(self) -> Plan {
+    pub(crate) fn into_plan(self) -> Plan {
         self.plan
     }
 }

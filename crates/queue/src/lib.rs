@@ -52,7 +52,7 @@ pub use self::constraint::{is_plain_constraint, meets};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
 pub use self::growth::{Growth, GrowthSource};
-pub use self::limits::{JobLimits, Limit, LimitUse, ReachedLimit, Refusal};
+pub use self::limits::{Limit, LimitUse, ReachedLimit, Refusal};
 pub use self::pending_job::PendingJob;
 pub use self::queue_position::{PriorityEstimate, PrioritySource, QueuePosition};
 pub use self::race::race;

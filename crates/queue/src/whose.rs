@@ -54,7 +54,7 @@ impl Snapshot {
 
 impl QueueJob {
     /// Returns whether a job waits for a limit of its QOS or association.
-    pub fn waits_for_limit(&self) -> bool {
+    pub(crate) fn waits_for_limit(&self) -> bool {
         self.running.is_none() && self.reason.as_deref().is_some_and(crate::limits::is_limit_reason)
     }
 }

@@ -49,6 +49,23 @@ pub fn duration(text: &str) -> Option<Seconds> {
     (all <= LONGEST).then_some(Seconds(all))
 }
 
+/// Writes a time limit in the format of `sbatch`: `08:00:00`, `2-00:00:00`.
+pub fn time_limit(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    let clock = format!("{hours:02}:{minutes:02}:{:02}", seconds % 60);
+    if days > 0 { format!("{days}-{clock}") } else { clock }
+}
+
+/// Writes a time limit in the format of `sbatch`, rounded up to whole minutes.
+pub(crate) fn minutes_limit(limit: Seconds) -> String {
+    time_limit(to_u64((limit.0 / 60.0).ceil()).saturating_mul(60))
+}
+
+/// Writes an amount of memory in MiB in the format of `sbatch`: `8G`, `1500M`.
+pub(crate) fn sbatch_memory(mebibytes: u64) -> String {
+    if mebibytes.is_multiple_of(1024) { format!("{}G", mebibytes / 1024) } else { format!("{mebibytes}M") }
+}
+
 /// Returns whether the text is one of Slurm's words for no limit.
 pub(crate) fn is_unlimited(text: &str) -> bool {
     ["infinite", "unlimited"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
@@ -112,6 +129,8 @@ mod tests {
         for text in ["", "infinite", "n/a", "1:2:3:4", "x-1:00:00", "5", "INVALID", "-1:00", "19300-0"] {
             check(text, None);
         }
+        assert_eq!([90, 28_800, 216_000].map(time_limit), ["00:01:30", "08:00:00", "2-12:00:00"]);
+        assert_eq!(minutes_limit(Seconds(61.0)), "00:02:00");
         assert!(is_unlimited("infinite") && is_unlimited("UNLIMITED") && !is_unlimited("n/a"));
     }
 }

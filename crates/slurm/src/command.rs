@@ -55,9 +55,6 @@ pub enum CommandError {
     Unreachable { command: CommandLine, stderr: String },
     #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "no error message" } else { stderr })]
     Failed { command: CommandLine, status: String, stderr: String },
-    /// Only [`RecordedRunner`](crate::RecordedRunner) returns this.
-    #[error("{command}: no answer recorded; expected {expected}")]
-    Unexpected { command: CommandLine, expected: String },
 }
 
 /// Returns a program's message, as the end of a sentence.
@@ -150,7 +147,7 @@ impl CommandError {
     ///
     /// Slurm's clients themselves try for nine seconds before they report the controller as unreachable, and
     /// a command that timed out has used the time that the user allows, so neither is repeated.
-    pub fn is_transient(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         let Self::Unreachable { stderr, .. } = self else { return false };
         let printed = stderr.to_lowercase();
         BUSY.iter().any(|mark| printed.contains(mark))

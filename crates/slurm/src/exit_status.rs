@@ -22,7 +22,7 @@ impl ExitStatus {
     }
 
     /// Returns whether Slurm reports the memory limit as the cause.
-    pub fn is_out_of_memory(self) -> bool {
+    pub(crate) fn is_out_of_memory(self) -> bool {
         self.signal == Self::OUT_OF_MEMORY
     }
 }

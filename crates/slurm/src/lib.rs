@@ -30,6 +30,7 @@ pub mod pool_jobs;
 pub mod queue;
 mod read;
 pub(crate) mod record;
+#[cfg(test)]
 mod recorded;
 mod remedy_command;
 mod request;
@@ -63,7 +64,6 @@ pub use self::job_record::JobRecord;
 pub use self::output_name::{OutputFacts, OutputName};
 pub use self::read::read;
 pub use self::record::ParseError;
-pub use self::recorded::RecordedRunner;
 pub use self::remedy_command::{change_command, remedy_command};
 pub use self::request::RequestError;
 pub use self::sbatch::{SubmittedJob, TestOnlyAnswer};

@@ -32,7 +32,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::RecordedRunner;
+    use crate::recorded::RecordedRunner;
 
     /// Reads from a runner that fails with the given messages and then answers; returns the answer and the
     /// pauses.

@@ -1,6 +1,7 @@
 //! The command that applies a remedy, so that a pending job starts sooner.
 
 use crate::CommandLine;
+use crate::amount::time_limit;
 use hsched_model::Seconds;
 use hsched_model::number::to_u64;
 use hsched_queue::{Change, ChangeSet, Remedy, update_id};
@@ -58,11 +59,11 @@ fn field(change: &Change) -> String {
     }
 }
 
-/// Returns a time limit in Slurm's format: `7:30:00`, `1-12:00:00`.
+/// Returns a time limit in the format of `scontrol`: `7:30:00`, `1-12:00:00`.
 fn clock(limit: Seconds) -> String {
     let minutes = to_u64((limit.0 / 60.0).floor().max(1.0));
-    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
-    if days > 0 { format!("{days}-{hours:02}:{minutes:02}:00") } else { format!("{hours}:{minutes:02}:00") }
+    let text = time_limit(minutes.saturating_mul(60));
+    text.strip_prefix('0').unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]

@@ -72,8 +72,7 @@ impl RequestError {
             }
             CommandError::NotFound { .. }
             | CommandError::Unconfigured { .. }
-            | CommandError::Start { .. }
-            | CommandError::Unexpected { .. } => Self::Unreachable { source: error },
+            | CommandError::Start { .. } => Self::Unreachable { source: error },
             CommandError::Failed { ref status, ref stderr, .. } if status.starts_with("exit status") => {
                 let message = said(program, stderr);
                 if has_any(&message, &MAY_BE_HEARD) {

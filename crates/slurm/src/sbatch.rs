@@ -100,7 +100,7 @@ fn after(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RecordedRunner;
+    use crate::recorded::RecordedRunner;
 
     fn submitted(answer: Result<CommandOutput, CommandError>) -> Result<SubmittedJob, RequestError> {
         let command = command("job.sh", &["--gres=gpu:v100:1".to_owned()]);

@@ -68,7 +68,8 @@ fn has_ended(message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, CommandOutput, RecordedRunner};
+    use crate::recorded::RecordedRunner;
+    use crate::{CommandError, CommandOutput};
 
     fn failure(status: &str, stderr: &str) -> Result<Reply, RequestError> {
         let command = stop("a", JobId(7));

@@ -68,7 +68,8 @@ pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), Req
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, CommandOutput, RecordedRunner};
+    use crate::recorded::RecordedRunner;
+    use crate::{CommandError, CommandOutput};
 
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");

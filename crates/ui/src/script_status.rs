@@ -102,7 +102,7 @@ fn parts(script: &ScriptJob) -> Vec<&'static str> {
 }
 
 /// Returns a part of a request as one word.
-pub fn part_word(part: RequestPart) -> &'static str {
+fn part_word(part: RequestPart) -> &'static str {
     match part {
         RequestPart::Type => "type",
         RequestPart::Partition => "partition",

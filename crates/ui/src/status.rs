@@ -129,7 +129,7 @@ pub struct Best<'a> {
 
 /// Returns the best job for each model and metric that several jobs have reported; none if the direction of
 /// the metric is unknown.
-pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
+pub(crate) fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
     let mut groups: BTreeMap<(&str, &str), Vec<(&JobState, &JobMetric)>> = BTreeMap::new();
     for tracked in &state.jobs {
         if let Some(metric) = metrics.get(&tracked.job.name) {

@@ -1,6 +1,6 @@
 //! Lines of a story about scripts: one for each relevant event.
 
-use crate::story::{StoryLine, StoryTopic, line};
+use crate::story_line::{StoryLine, StoryTopic, line};
 use hsched_engine::{Answer, Event, News, Outcome, ScriptJob, State};
 
 /// Returns the script of an event.

@@ -1,6 +1,6 @@
 //! The transfer of devices between jobs under `hsched run`, added to the lines about these jobs.
 
-use crate::story::{StoryLine, StoryTopic};
+use crate::story_line::{StoryLine, StoryTopic};
 use hsched_model::JobName;
 
 /// Adds how a job released its devices or got them back to the line about the job, or adds a line if there is

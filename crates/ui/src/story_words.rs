@@ -1,7 +1,7 @@
 //! Lines of a story about single events.
 
 use crate::duration;
-use crate::story::{StoryLine, StoryTopic, line};
+use crate::story_line::{StoryLine, StoryTopic, line};
 use crate::story_scripts::{script_of, tell_script};
 use hsched_engine::{
     AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, SharesStage,

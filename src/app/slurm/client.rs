@@ -75,7 +75,7 @@ pub(crate) fn slurm_failure(error: &CommandError) -> Failure {
         CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => ErrorId::SlurmMissing,
         CommandError::Unreachable { .. } => ErrorId::SlurmUnreachable,
         CommandError::TimedOut { .. } => ErrorId::SlurmTimeout,
-        CommandError::TooMuchOutput { .. } | CommandError::Unexpected { .. } => ErrorId::SlurmOutput,
+        CommandError::TooMuchOutput { .. } => ErrorId::SlurmOutput,
         CommandError::Start { .. } | CommandError::Failed { .. } => ErrorId::SlurmRefused,
     };
     let failure = Failure::from_error(exit, error).id(id);

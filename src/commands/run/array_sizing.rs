@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::app::slurm;
+use crate::commands::run::local_run::LocalRun;
 use crate::commands::run::sizing::PoolSizer;
-use crate::commands::run::turns::LocalRun;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::{ArrayChange, ArrayPlan, PoolPlan, QueuedArray, another_waits, array_changes};
 use hsched_engine::store::PoolFolder;

@@ -1,7 +1,8 @@
 //! The end of `hsched run`: all jobs save, and their ends are recorded.
 
 use crate::app::slurm;
-use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason};
+use crate::commands::run::local_run::LocalRun;
+use crate::commands::run::turns::{RunTurns, WakeReason};
 use hsched_engine::store::StateDir;
 use hsched_engine::{State, Update};
 use hsched_local::{BEFORE_END, NOTICE_BEFORE};

@@ -4,7 +4,8 @@
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{MissingSpeed, wanted};
-use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason, earliest};
+use crate::commands::run::local_run::LocalRun;
+use crate::commands::run::turns::{RunTurns, WakeReason, earliest};
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{

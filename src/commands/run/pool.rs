@@ -3,7 +3,8 @@
 use crate::app::slurm;
 use crate::app::state;
 use crate::commands::run::complaint::Complaints;
-use crate::commands::run::turns::{Ending, LocalRun, RunTurns};
+use crate::commands::run::local_run::LocalRun;
+use crate::commands::run::turns::{Ending, RunTurns};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::{POOL, PoolReport, Worker};
 use hsched_engine::store::{PoolFolder, StateDir, StateError};

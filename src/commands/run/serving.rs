@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::commands::run::closing::{MARGIN, NOTICE, stronger};
 use crate::commands::run::complaint::Complaints;
-use crate::commands::run::turns::{LOOK_POOL, LocalRun};
+use crate::commands::run::local_run::LocalRun;
+use crate::commands::run::turns::LOOK_POOL;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::StateError;

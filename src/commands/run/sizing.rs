@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::app::pool_size;
 use crate::app::slurm::{self, PoolAllocation};
-use crate::commands::run::turns::{LocalRun, RunTurns};
+use crate::commands::run::local_run::LocalRun;
+use crate::commands::run::turns::RunTurns;
 use hsched_engine::pool::{ArrayChange, PoolPlan};
 use hsched_engine::store::PoolFolder;
 use hsched_engine::{JobState, Phase};

@@ -1,44 +1,22 @@
 //! The turns of `hsched run`, one after each event; and the end, when all jobs save.
 
-use std::cell::Cell;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
+use crate::commands::run::assumed;
 use crate::commands::run::closing::stronger;
 use crate::commands::run::complaint::Complaints;
+use crate::commands::run::local_run::LocalRun;
 use crate::commands::run::sizing::PoolSizer;
-use crate::commands::run::target::ExecutionTarget;
-use crate::commands::run::telling::RunReporter;
-use crate::commands::run::{Args, assumed};
 use hsched_engine::clock::Clock as _;
-use hsched_engine::live::{ScriptContext, on_endings};
-use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
-use hsched_engine::store::StateDir;
-use hsched_engine::{BackendKind, Event, Planner, Rules, State, due};
-use hsched_local::{LocalSite, LocalWorld, MpsDaemon, PoolWorld, Wake, Waker};
+use hsched_engine::{Event, Planner, State, due};
+use hsched_local::{LocalWorld, PoolWorld, Wake};
 use hsched_model::{ErrorId, Job, NodeName, Seconds, Time};
-use hsched_plan::{PerGroup, Policy};
+use hsched_plan::Policy;
 use hsched_ui::{Exit, Failure};
-
-/// A running `hsched run`.
-pub(super) struct LocalRun<'a> {
-    pub(super) args: &'a Args,
-    pub(super) context: &'a Context,
-    pub(super) directory: &'a StateDir,
-    pub(super) rules: Rules,
-    pub(super) target: ExecutionTarget,
-    pub(super) waker: Waker,
-    pub(super) telling: RunReporter<'a>,
-    /// Whether Slurm seems to have announced the end of this allocation.
-    pub(super) is_announced: Cell<bool>,
-    /// The daemon for runs that share GPUs, if the user requests it.
-    mps: Option<MpsDaemon>,
-}
 
 /// The mutable data of `hsched run`.
 pub(super) struct RunTurns<'s> {
@@ -68,9 +46,6 @@ pub(super) enum Ending {
     HandOver(i32),
 }
 
-/// The program of this process, even if its file was replaced.
-const OWN_PROGRAM: &str = "/proc/self/exe";
-
 /// Time within which reports are handled together, because epochs may be short and jobs may be many.
 const TOGETHER: Duration = Duration::from_millis(500);
 
@@ -92,77 +67,7 @@ const LOOK_AT_SAMPLES: Seconds = Seconds(30.0);
 /// The same interval while jobs hand over their devices.
 const LOOK_SWITCHING: Seconds = Seconds(0.2);
 
-impl<'a> LocalRun<'a> {
-    pub(super) fn new(
-        args: &'a Args,
-        context: &'a Context,
-        directory: &'a StateDir,
-        target: ExecutionTarget,
-    ) -> Result<Self, Failure> {
-        let deferred = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
-        let waker = Waker::new(&deferred).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let restart_cost = assumed::restart_cost(&context.settings);
-        let mut rules =
-            Rules { backend: BackendKind::Devices, pinned: true, restart_cost, ..state::rules(context) };
-        let fair = target.fair_cpus().unwrap_or(u32::MAX);
-        rules.most_gpus = target.devices.has_slots().then_some(1);
-        rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
-        let telling = RunReporter::new(context, args.format, args.dry_run);
-        Ok(Self {
-            args,
-            context,
-            directory,
-            rules,
-            target,
-            waker,
-            telling,
-            is_announced: Cell::new(false),
-            mps: None,
-        })
-    }
-
-    /// Runs the jobs of the state and the given ones until all have ended or a signal asks hsched to end.
-    ///
-    /// # Errors
-    /// If the state is unusable.
-    pub(super) fn run(mut self, jobs: &[Job]) -> Result<Exit, Failure> {
-        self.hear_signals()?;
-        self.mps = self.start_mps();
-        let world = PoolWorld { here: self.here()?, lead: None };
-        match self.run_on(world, jobs, None)? {
-            (_, Ending::Exit(exit)) => Ok(exit),
-            // Without a pool, there is no member that could take over.
-            (_, Ending::HandOver(_)) => Ok(Exit::Saved),
-        }
-    }
-
-    /// Starts the MPS daemon if it is requested; without it, the runs still share their GPUs.
-    fn start_mps(&self) -> Option<MpsDaemon> {
-        if !self.args.mps || self.args.dry_run {
-            return None;
-        }
-        let started = match () {
-            () if !self.target.devices.has_slots() => {
-                Err("no GPU has slots, so no runs share one".to_owned())
-            }
-            () if self.target.devices.nodes().len() > 1 => Err("the allocation has several nodes".to_owned()),
-            () => MpsDaemon::start(&PathBuf::from(OWN_PROGRAM), self.directory),
-        };
-        started.map_err(|why| self.context.note(&format!("runs without MPS: {why}"))).ok()
-    }
-
-    /// Returns the available devices.
-    pub(super) fn here(&self) -> Result<LocalWorld<'_>, Failure> {
-        let inside = Some(self.target.launcher);
-        let defaults = self.rules.defaults.clone();
-        let site = ScriptContext { defaults, inside, ..state::site(self.context, &[])? };
-        let (threads, member) = (self.target.threads, self.target.member.clone());
-        let variables = self.mps.as_ref().map(MpsDaemon::variables).unwrap_or_default();
-        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads, member, variables };
-        let devices = self.target.devices.clone();
-        Ok(LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker))
-    }
-
+impl LocalRun<'_> {
     /// Runs the jobs on a world; `leaving` is the signal that asked this process to end earlier, if any.
     pub(super) fn run_on<'s>(
         &'s self,
@@ -199,20 +104,6 @@ impl<'a> LocalRun<'a> {
             Some(signal) => self.end(work, signal),
             None => self.go_on(work),
         }
-    }
-
-    /// Returns the policy; in a pool, no job spans several allocations.
-    fn policy(&self, is_pool: bool) -> Result<Box<dyn Policy>, Failure> {
-        let policy = self.args.policy.find()?;
-        let group = |node: &NodeName| MemberId::of_node(node).map(|member| member.to_string());
-        Ok(if is_pool { Box::new(PerGroup::new(policy, group)) } else { policy })
-    }
-
-    /// Lets signals that ask for an end wake the turns instead of ending this process.
-    pub(super) fn hear_signals(&self) -> Result<(), Failure> {
-        let tell = self.waker.sender();
-        on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
-            .map_err(|error| Failure::from_error(Exit::Failed, &error))
     }
 
     /// Takes turns until the end.

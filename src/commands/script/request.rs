@@ -8,6 +8,7 @@ use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::commands::cli::{json_text, print};
 use crate::settings::process_environment;
+use hsched_slurm::amount;
 use hsched_slurm::script::{
     Exclusive, LineRemark, ResourceRequest, ScriptReading, ScriptRequest, ScriptSource, TimeLimit,
     read_script,
@@ -178,10 +179,6 @@ fn time(limit: Option<TimeLimit>) -> String {
     match limit {
         None => "the default of the partition".to_owned(),
         Some(TimeLimit::Unlimited) => "none".to_owned(),
-        Some(TimeLimit::Seconds(seconds)) => {
-            let (days, rest) = (seconds / 86_400, seconds % 86_400);
-            let clock = format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
-            if days > 0 { format!("{days}-{clock}") } else { clock }
-        }
+        Some(TimeLimit::Seconds(seconds)) => amount::time_limit(seconds),
     }
 }

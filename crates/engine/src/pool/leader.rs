@@ -154,7 +154,7 @@ impl<F: PoolFiles> Leader<F> {
     }
 
     /// Returns the member's order for a submission.
-    pub fn order_of(&self, of: &SubmissionKey, member: &MemberId) -> Option<&Order> {
+    fn order_of(&self, of: &SubmissionKey, member: &MemberId) -> Option<&Order> {
         self.orders.get(member)?.orders.iter().find(|order| order.of == *of)
     }
 

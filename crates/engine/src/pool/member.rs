@@ -83,7 +83,7 @@ impl StartedSubmission {
 
 /// The leader's orders to a member: one file, which the leader replaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Orders {
+pub(crate) struct Orders {
     /// Whether the member may leave.
     #[serde(default)]
     pub leave: bool,
@@ -165,7 +165,7 @@ impl MemberId {
     }
 
     /// Returns the member with this folder name.
-    pub fn of_folder(name: &str) -> Option<Self> {
+    pub(crate) fn of_folder(name: &str) -> Option<Self> {
         let member = Self(name.to_owned());
         let (job, restarts) = member.parts()?;
         (Self::new(job, restarts) == member).then_some(member)

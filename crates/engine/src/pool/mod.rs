@@ -15,9 +15,10 @@ pub use self::array::{ArrayChange, QueuedArray, another_waits, array_changes};
 pub use self::files::PoolFiles;
 pub(crate) use self::files::{parse, write};
 pub use self::leader::{Leader, PoolSighting};
+pub(crate) use self::member::Orders;
 pub use self::member::{
-    ArrayPlan, Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport,
-    StartedSubmission, SubmissionStart,
+    ArrayPlan, Demand, MemberDevice, MemberId, MemberNode, Order, PoolPlan, PoolReport, StartedSubmission,
+    SubmissionStart,
 };
 pub use self::worker::{Duty, Worker};
 

@@ -28,7 +28,7 @@ pub enum Launcher {
 
 impl Component {
     /// Returns the number of ranks on each node.
-    pub fn ranks_per_node(&self) -> u32 {
+    pub(crate) fn ranks_per_node(&self) -> u32 {
         self.gpus.iter().map(|(_, count)| count).sum()
     }
 }
@@ -54,7 +54,7 @@ impl Launcher {
 /// Returns the components of a job's ranks. The nodes are in the order of their first ranks, and adjacent
 /// nodes with the same GPUs form one component. The ranks of a node need not be consecutive, because a
 /// replica may be on several nodes.
-pub fn components(ranks: &[PlacedRank]) -> Vec<Component> {
+pub(super) fn components(ranks: &[PlacedRank]) -> Vec<Component> {
     let mut nodes: Vec<(&NodeName, Vec<(GpuType, u32)>)> = Vec::new();
     for rank in ranks {
         let known = nodes.iter().rposition(|(node, _)| *node == &rank.node);

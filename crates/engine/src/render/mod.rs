@@ -12,7 +12,8 @@ mod together;
 
 pub(super) use self::batch::is_constraint;
 pub use self::batch::{Batch, BatchError, RunFacts};
-pub use self::component::{Component, Launcher, components};
+use self::component::components;
+pub use self::component::{Component, Launcher};
 pub use self::pieces::Pieces;
 pub use self::script::{RenderError, Template, render};
 pub use self::together::Together;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::render::script::text;
+use crate::render::script::{functions_of_batch, text};
 use crate::render::{RenderError, Template};
 use hsched_model::Seconds;
 
@@ -48,9 +48,9 @@ impl Pieces<'_> {
     /// # Errors
     /// Never for the built-in template.
     pub fn render(&self, template: &Template) -> Result<String, RenderError> {
-        let Template { rank_functions, fence_functions, batch_functions, end_functions, .. } = template;
+        let Template { rank_functions, fence_functions, .. } = template;
         let pieces = include_str!("../../../../templates/pieces.sh");
-        let functions = [rank_functions, fence_functions, batch_functions, end_functions, pieces].join("\n");
+        let functions = [rank_functions, fence_functions, &functions_of_batch(template), pieces].join("\n");
         let context = json!({
             "name": self.name, "run": self.run, "header": self.header, "options": self.options,
             "wrapper": self.wrapper, "script": self.script, "report_dir": self.report_dir,

@@ -25,6 +25,8 @@ pub struct Template {
     pub fence_functions: String,
     /// bash functions that sample the activity of a node's ranks, inserted after the fence functions.
     pub sample_functions: String,
+    /// bash functions with which the batch shell starts its ranks, inserted before its other functions.
+    pub start_functions: String,
     /// bash functions of the batch shell, inserted unchanged.
     pub batch_functions: String,
     /// bash functions with which the batch shell determines how its ranks ended, inserted after its other
@@ -48,6 +50,7 @@ impl Default for Template {
             rank_functions: include_str!("../../../../templates/rank.sh").into(),
             fence_functions: include_str!("../../../../templates/fence.sh").into(),
             sample_functions: include_str!("../../../../templates/samples.sh").into(),
+            start_functions: include_str!("../../../../templates/start.sh").into(),
             batch_functions: include_str!("../../../../templates/batch.sh").into(),
             end_functions: include_str!("../../../../templates/ends.sh").into(),
             preflight_functions: include_str!("../../../../templates/preflight.sh").into(),
@@ -76,6 +79,12 @@ pub fn render(template: &Template, batch: &Batch<'_>) -> Result<String, RenderEr
 fn functions_of_ranks(template: &Template) -> String {
     let Template { rank_functions, fence_functions, sample_functions, .. } = template;
     [rank_functions.as_str(), fence_functions, sample_functions].join("\n")
+}
+
+/// Returns the bash functions of the batch shell.
+pub(super) fn functions_of_batch(template: &Template) -> String {
+    let Template { start_functions, batch_functions, end_functions, .. } = template;
+    [start_functions.as_str(), batch_functions, end_functions].join("\n")
 }
 
 /// Renders a template with values by name.
@@ -183,7 +192,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         "replica_functions": template.replica_functions,
         "preflight_functions": if job.preflight { template.preflight_functions.as_str() } else { "" },
         "replica_sizes": replica_sizes(job, facts.ranks, facts.others),
-        "batch_functions": format!("{}\n{}", template.batch_functions, template.end_functions),
+        "batch_functions": functions_of_batch(template),
         "job": {
             "name": job.name.as_str(),
             "command": command,

@@ -28,6 +28,7 @@ mod report_line;
 pub mod reports;
 mod restore;
 mod results;
+mod run_folders;
 pub mod samples;
 mod script_chains;
 mod seal;
@@ -55,16 +56,13 @@ pub use self::output_cache::{CachedOutput, OutputCache};
 pub use self::pool_files::PoolFolder;
 pub use self::predictions::{Predictions, SubmissionPrediction};
 pub use self::report_file::{ReportLine, planned_samples};
-pub use self::restore::ReplacedFiles;
 pub use self::results::{MetricCurves, Results};
+pub(super) use self::run_folders::fence_folder;
+pub use self::run_folders::{claim_file, new_run_id, pieces_folder, report_folder, run_folder};
 pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece, script_chains};
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
-pub(super) use self::state_dir::fence_folder;
-pub use self::state_dir::{
-    StateDir, StateError, StateView, claim_file, new_run_id, pieces_folder, report_folder, run_folder,
-    state_stamp,
-};
+pub use self::state_dir::{StateDir, StateError, StateView, state_stamp};
 pub use self::state_location::StateLocation;
 pub use self::unread_events::UnreadEvent;

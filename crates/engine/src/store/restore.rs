@@ -20,7 +20,7 @@ use crate::store::{StateDir, StateError, StoredState};
 use hsched_model::Time;
 
 /// The files that [`StateDir::restore`] replaces, each with the name under which it is kept.
-pub type ReplacedFiles = Vec<(PathBuf, PathBuf)>;
+type ReplacedFiles = Vec<(PathBuf, PathBuf)>;
 
 impl StateDir {
     /// Returns the files that restoring from a file would replace; changes nothing.

@@ -97,7 +97,7 @@ impl RecentSamples {
     }
 
     /// Forgets the files of all other submissions.
-    pub fn keep_only(&mut self, folders: &[PathBuf]) {
+    pub(crate) fn keep_only(&mut self, folders: &[PathBuf]) {
         self.known.retain(|path, _| folders.iter().any(|folder| path.starts_with(folder)));
     }
 }

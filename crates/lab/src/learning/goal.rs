@@ -20,7 +20,7 @@ pub struct ScheduleScore {
 
 /// The results for one trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TraceResult {
+pub(crate) struct TraceResult {
     /// Sum of the seconds that all jobs would take alone.
     pub alone: f64,
     pub score: ScheduleScore,
@@ -29,7 +29,7 @@ pub struct TraceResult {
 impl TraceResult {
     /// Returns the results for a trace; a job that has not ended counts as if it ended together with the last
     /// one.
-    pub fn of(trace: &Trace, record: &ReplayRecord) -> Self {
+    pub(crate) fn of(trace: &Trace, record: &ReplayRecord) -> Self {
         let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
         let (mut alone, mut times, mut due, mut met) = (0.0, 0.0, 0.0, 0.0);
         for (number, (entry, job)) in trace.jobs.iter().zip(&record.jobs).enumerate() {

@@ -14,8 +14,9 @@ use crate::mlfs::{Adam, Chooser, FEATURES, Net, RecordedChoice};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
-pub use self::goal::{ScheduleScore, TraceResult};
-pub use self::play::{of_policy, score};
+pub use self::goal::ScheduleScore;
+pub use self::play::of_policy;
+use self::play::score;
 
 /// Parameters of the training.
 #[derive(Clone, Copy, Debug, PartialEq)]

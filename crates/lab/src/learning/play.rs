@@ -26,7 +26,7 @@ fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<ReplayRecord, Replay
 ///
 /// # Errors
 /// If a trace cannot be replayed.
-pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<ScheduleScore, ReplayError> {
+pub(super) fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<ScheduleScore, ReplayError> {
     mean(traces, |trace| Ok(play(trace, chooser())?.0))
 }
 

@@ -60,7 +60,7 @@ impl Net {
     }
 
     /// Returns the probability of each candidate.
-    pub fn probabilities(&self, candidates: &[Vec<f64>]) -> Vec<f64> {
+    pub(crate) fn probabilities(&self, candidates: &[Vec<f64>]) -> Vec<f64> {
         let scores: Vec<f64> = candidates.iter().map(|candidate| self.score(candidate)).collect();
         let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let parts: Vec<f64> = scores.iter().map(|score| exp(score - most)).collect();
@@ -91,7 +91,7 @@ impl Net {
     }
 
     /// Adds the gradient of `-advantage · ln p(chosen) - bonus · entropy`.
-    pub fn add_gradient(
+    pub(crate) fn add_gradient(
         &self,
         candidates: &[Vec<f64>],
         chosen: usize,
@@ -136,7 +136,7 @@ impl Net {
     }
 
     /// Returns a zero gradient.
-    pub fn no_gradient(&self) -> Vec<f64> {
+    pub(crate) fn no_gradient(&self) -> Vec<f64> {
         vec![0.0; self.weights.len()]
     }
 }

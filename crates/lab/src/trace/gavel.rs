@@ -120,7 +120,7 @@ impl GavelSpeeds {
     }
 
     /// Returns the steps per second of a kind on a number of GPUs of a type.
-    pub fn steps_per_second(&self, kind: &str, gpus: u32, gpu_type: &GpuType) -> Option<f64> {
+    pub(crate) fn steps_per_second(&self, kind: &str, gpus: u32, gpu_type: &GpuType) -> Option<f64> {
         self.rows.get(&(kind.to_owned(), gpus))?.get(gpu_type).copied()
     }
 

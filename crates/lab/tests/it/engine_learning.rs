@@ -1,12 +1,17 @@
-//! The samples that the engine learns from epochs and whole runs: seconds per step by GPU type and batch.
+//! What the engine learns from epochs and whole runs: seconds per step by GPU type and batch, the length of an epoch,
+//! and the cost of a restart.
 
 use hsched_engine::{
-    Action, End, EpochReport, Event, JobState, News, PastAttempt, RankReport, SubmissionRecord, apply,
+    Action, BackendKind, End, EpochReport, Event, JobState, News, PastAttempt, Phase, RankReport, Rules,
+    SubmissionRecord, apply, step,
 };
 use hsched_model::{Job, Seconds, Time};
 use hsched_plan::throughput::SampleSource;
+use hsched_plan::{Budget, Plan, Policy, PolicyError, Problem};
 
-use hsched_fixtures::engine_states::{attempt, gpu, heard, job, key, rules, running, state};
+use hsched_fixtures::engine_states::{
+    attempt, cluster, gpu, heard, job, key, planner, rules, running, state,
+};
 
 #[test]
 fn an_epoch_counts_once_and_teaches() {
@@ -118,4 +123,78 @@ fn a_silent_job_teaches_by_its_length_once_it_is_over() {
     assert_eq!(learnt(job(), whole(), 0, ended(End::TimedOut)), []);
     assert_eq!(learnt(job(), whole(), 1, ended(End::Completed)), []);
     assert_eq!(learnt(job(), attempt("r", "v1", "v100", 2, 4), 0, ended(End::Completed)), []);
+}
+
+/// The restart cost that a policy sees.
+struct Costs(Option<Seconds>);
+
+impl Policy for Costs {
+    fn name(&self) -> &'static str {
+        "costs"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.0 = Some(problem.jobs[0].progress.restart_cost);
+        Ok(Plan::default())
+    }
+}
+
+#[test]
+fn an_epoch_whose_length_nobody_reports_takes_the_time_since_the_one_before() {
+    let seen = |reports: &[(u64, f64, Option<f64>)]| {
+        let mut state =
+            state(vec![running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 2), 2)]);
+        for &(epoch, at, length) in reports {
+            let length = length.map(Seconds);
+            let report = EpochReport { epoch, at: Time(at), length, ranks: Vec::new(), metrics: Vec::new() };
+            let learnt = apply(&mut state, Time(200.0), &heard("a", "r", News::Epoch(report)), &rules());
+            assert_eq!(learnt.is_some(), length.is_some(), "waiting for others is no speed");
+        }
+        state.jobs[0].epoch
+    };
+    // The start time counts for the first submission only.
+    assert_eq!(seen(&[(3, 50.0, None)]), None);
+    assert_eq!(seen(&[(3, 50.0, None), (4, 51.5, None)]), Some(Seconds(1.5)));
+    assert_eq!(seen(&[(3, 50.0, None), (6, 53.0, None)]), Some(Seconds(1.0)));
+    assert_eq!(seen(&[(3, 50.0, None), (4, 51.5, None), (5, 51.5, None)]), Some(Seconds(1.5)));
+    assert_eq!(seen(&[(3, 50.0, None), (4, 60.0, Some(2.0))]), Some(Seconds(2.0)));
+}
+
+#[test]
+fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
+    let told = |job: Job, backend: BackendKind, starts: &[f64]| {
+        let mut state = state(vec![]);
+        for &cost in starts {
+            let rules = Rules { backend, ..rules() };
+            let mut tracked = running(job.clone(), attempt("r", "v1", "v100", 1, 0), 0);
+            tracked.startup = state.jobs.pop().and_then(|before: JobState| before.startup);
+            if let Phase::Submitted(submissions) = &mut tracked.phase {
+                submissions[0].attempt.started = Some(Time(100.0));
+            }
+            state.jobs.push(tracked);
+            for (epoch, at) in [(1, 102.0 + cost), (2, 104.0 + cost)] {
+                let length = Some(Seconds(2.0));
+                let report =
+                    EpochReport { epoch, at: Time(at), length, ranks: Vec::new(), metrics: Vec::new() };
+                apply(&mut state, Time(200.0), &heard("a", "r", News::Epoch(report)), &rules);
+            }
+        }
+        if starts.is_empty() {
+            state.jobs.push(running(job, attempt("r", "v1", "v100", 1, 0), 0));
+        }
+        let mut policy = Costs(None);
+        let cluster = cluster(&[("v1", "v100", 4, 1, "mixed")]);
+        let how = Rules { backend, ..rules() };
+        let _step = step(state, Time(300.0), &[], &cluster, &how, &mut planner(&mut policy));
+        policy.0.expect("it is asked").0
+    };
+    let usual = || job("a", "{v100: 100}", "");
+    let said = || job("a", "{v100: 100}", ", checkpoint: {restart_cost: 7s}");
+    assert_eq!(told(usual(), BackendKind::Devices, &[]), 5.0);
+    assert_eq!(told(said(), BackendKind::Devices, &[]), 7.0);
+    assert!((told(said(), BackendKind::Devices, &[3.0]) - 3.0).abs() < 1e-9);
+    // The mean: a single quick start does not make a job cheap to move.
+    assert!((told(usual(), BackendKind::Devices, &[3.0, 1.0]) - 2.4).abs() < 1e-9);
+    // A wait in the queue costs more than the start.
+    assert_eq!(told(said(), BackendKind::Queue, &[3.0]), 7.0);
 }

@@ -30,6 +30,7 @@ mod queue_changes;
 mod queue_deaths;
 mod queue_watch;
 mod replay;
+mod replay_properties;
 mod replicas;
 mod shared;
 mod simulate;

@@ -13,7 +13,7 @@ pub use self::facts::{Facts, GpuDevice, Link, MigDevice, Pcie, Peer};
 pub use self::translate::{gpu_types, node};
 
 /// Returns the memory of this machine that is free or reclaimable, in bytes.
-pub fn available_memory() -> u64 {
+pub(crate) fn available_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory();
     system.available_memory()

@@ -89,7 +89,7 @@ impl GpuNameMatch {
     }
 
     /// Returns the memory of one GPU; if the name is ambiguous, that of the largest model.
-    pub fn most_memory(&self) -> Bytes {
+    pub(crate) fn most_memory(&self) -> Bytes {
         Bytes(u64::from(self.most_memory_gb()) * GB)
     }
 

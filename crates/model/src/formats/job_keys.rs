@@ -11,11 +11,14 @@ use super::reader::ReaderValue;
 use crate::Job;
 
 mod course;
+mod goal;
 mod gpus;
 mod launch;
 mod replicas;
+mod sweep;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod training;
 
 /// Largest count of samples, batches and steps: products of a few of them stay exact in the planner's floats.
@@ -25,7 +28,16 @@ const COUNT_LIMIT: u64 = 1_000_000_000_000;
 const GPU_LIMIT: u32 = 1_000_000;
 
 /// All keys, grouped by subject, in the order in which files are written.
-static TABLE: [&[JobKey]; 5] = [training::KEYS, gpus::KEYS, replicas::KEYS, launch::KEYS, course::KEYS];
+static TABLE: [&[JobKey]; 8] = [
+    training::KEYS,
+    gpus::KEYS,
+    replicas::KEYS,
+    launch::KEYS,
+    course::KEYS,
+    trace::KEYS,
+    goal::KEYS,
+    sweep::KEYS,
+];
 
 /// A key of a job, or of a map in a job.
 pub struct JobKey {

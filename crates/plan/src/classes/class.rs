@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::classes::Bundles;
 use crate::classes::candidates::{self, BundleLimits};
 use crate::pricing::Rings;
-use crate::{JobModel, Problem, Progress, WorkerNode, cost};
+use crate::{JobModel, Problem, Progress, TypeModel, WorkerNode, cost};
 use hsched_model::number::to_f64;
 
 /// Jobs with the same model, batch and limits.
@@ -219,15 +219,7 @@ fn key(model: &JobModel) -> Vec<u64> {
         model.accumulate.into(),
     ];
     for (type_model, may_use) in model.types.iter().zip(&model.may_use) {
-        match type_model.filter(|_| *may_use) {
-            Some(model) => key.extend([
-                model.speed.alpha().to_bits(),
-                model.speed.beta().to_bits(),
-                model.max_batch.unwrap_or(u64::MAX),
-                model.single_rank.into(),
-            ]),
-            None => key.push(u64::MAX),
-        }
+        TypeModel::add_key(type_model.as_ref().filter(|_| *may_use), &mut key);
     }
     key.extend(model.replica_key());
     key

@@ -11,7 +11,7 @@ pub type OrderKey = (u64, u64);
 
 /// Number of replicas, and the number of GPUs for them by type (0 if impossible): either all jobs of one
 /// shape fit, or none does.
-pub type GpuShape = (u32, Vec<u32>);
+pub(crate) type GpuShape = (u32, Vec<u32>);
 
 /// The pending and the running jobs.
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Line {
     }
 
     /// Stores the order of all running jobs for the next decision.
-    pub fn keep_order(&mut self, ranked: &[(OrderKey, usize)]) {
+    pub(crate) fn keep_order(&mut self, ranked: &[(OrderKey, usize)]) {
         self.order.clear();
         self.order.extend(ranked.iter().map(|(_, job)| *job));
     }

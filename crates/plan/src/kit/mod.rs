@@ -16,7 +16,7 @@ pub use crate::cost::{SHARE_TOLERANCE, comm_time};
 
 pub use self::floor::{Floor, Repacking, Want};
 pub use self::lasting_order::LastingOrder;
-pub use self::line::{GpuShape, Line, Merge, NextJob, OrderKey, by_arrival, order};
+pub use self::line::{Line, Merge, NextJob, OrderKey, by_arrival, order};
 pub use self::scheduling_state::{Rates, SchedulingState, Seat, fastest};
 pub use self::tasks::{TIE, TaskGpu, TaskJob, TaskRun, Tasks};
 pub use self::turns::{Turns, held, in_words, placed, slots, whole_left, within_reach};

@@ -11,7 +11,7 @@ use crate::shared::safe::TypeLimits;
 use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, UnclaimedResources};
 
 /// A policy over time that remembers its decisions until they are carried out.
-pub struct SolePolicy {
+pub(crate) struct SolePolicy {
     inner: Box<dyn Policy>,
     /// Decisions that are not known to be carried out yet.
     promises: Vec<Promise>,
@@ -19,7 +19,7 @@ pub struct SolePolicy {
 
 impl SolePolicy {
     /// Returns a policy that decides as `inner` would if moves were immediate.
-    pub fn new(inner: Box<dyn Policy>) -> Self {
+    pub(crate) fn new(inner: Box<dyn Policy>) -> Self {
         Self { inner, promises: Vec::new() }
     }
 }

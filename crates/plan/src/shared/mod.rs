@@ -10,7 +10,7 @@ mod projected;
 mod promise;
 mod safe;
 
-pub use self::alone::SolePolicy;
+pub(crate) use self::alone::SolePolicy;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::{
 use hsched_model::{Seconds, Time};
 
 /// A policy over time with the rules of a shared cluster.
-pub struct SharedPolicy {
+pub(crate) struct SharedPolicy {
     inner: Box<dyn Policy>,
     rules: SharedRules,
     /// Decisions that are not known to be carried out yet.
@@ -53,7 +53,7 @@ const NOT_FREE_YET: &str = "waiting for its GPUs to be released";
 impl SharedPolicy {
     /// Returns a policy with the rules of a shared cluster, whose parameters are in `rules`. The wrapped
     /// policy should not rely on stopping jobs.
-    pub fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
+    pub(crate) fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
         let rules = SharedRules { moves: rules.moves, queue_patience: rules.queue_patience };
         Self { inner, rules, promises: Vec::new() }
     }

@@ -46,7 +46,7 @@ impl Transport {
 
     /// Returns a mutable reference to the value per unit of a row in a column, for changes between two calls
     /// of [`Self::solve`].
-    pub fn value_mut(&mut self, row: usize, column: usize) -> &mut f64 {
+    pub(crate) fn value_mut(&mut self, row: usize, column: usize) -> &mut f64 {
         &mut self.values[row * self.columns + column]
     }
 

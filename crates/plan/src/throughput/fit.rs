@@ -4,7 +4,7 @@ use hsched_model::{Seconds, Speed};
 
 /// A step time at a batch size, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WeightedTime {
+pub(super) struct WeightedTime {
     pub batch: f64,
     pub seconds: f64,
     /// Positive weight; residuals are relative, so that long and short steps count equally.
@@ -23,7 +23,7 @@ const ROUNDING: f64 = 1e-9;
 /// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. If batch sizes are close
 /// together, or if the best line has `alpha < 0` or `beta <= 0`, which is impossible for a GPU, it fits the
 /// line through the origin.
-pub fn fit(readings: &[WeightedTime]) -> Option<Speed> {
+pub(super) fn fit(readings: &[WeightedTime]) -> Option<Speed> {
     affine(readings).or_else(|| through_origin(readings))
 }
 

@@ -11,7 +11,6 @@ mod sample;
 
 pub use self::cache::{Cache, MeasuredSpeed};
 pub use self::estimate::{Method, SpeedEstimate};
-pub use self::fit::{WeightedTime, fit};
 pub use self::matrix::{SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, UnusableType, replica_size};
 pub use self::record::{Aside, BatchPoint, SpeedRecord, StatedSpeed};
 pub use self::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};

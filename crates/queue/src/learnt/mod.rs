@@ -7,6 +7,6 @@ mod seen_job;
 mod site_log;
 mod site_model;
 
-pub use self::seen_job::{NumberOf, SeenJob};
+pub use self::seen_job::SeenJob;
 pub use self::site_log::SiteLog;
 pub use self::site_model::{Comparison, LearntBasis, MOST_JOBS, PastScore, SiteModel};

@@ -9,7 +9,7 @@ use hsched_model::{GpuType, Seconds, Time};
 use hsched_waits::{QueueFigures, WaitRecord};
 
 /// Converts a name to a number that does not reveal the name.
-pub type NumberOf<'a> = &'a dyn Fn(&str) -> u64;
+pub(crate) type NumberOf<'a> = &'a dyn Fn(&str) -> u64;
 
 /// A job or an array of jobs: its request, the queue at its submission, and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ pub(super) use self::amounts::{TresAmounts, asked_tres};
 pub(super) use self::counters::Counters;
 pub(super) use self::rules::{LimitRules, Rule, Subject};
 
-pub use self::of_job::{JobLimits, LimitUse};
+pub use self::of_job::LimitUse;
 pub use self::reached::ReachedLimit;
 pub use self::refusal::Refusal;
 

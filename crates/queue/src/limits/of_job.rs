@@ -29,7 +29,7 @@ pub struct LimitUse {
 
 /// The limits of a pending job in one of its partitions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JobLimits {
+pub(crate) struct JobLimits {
     pub partition: Option<String>,
     /// Limits that never allow the job to start, in the order in which Slurm checks them.
     pub never: Vec<LimitUse>,
@@ -112,7 +112,7 @@ impl LimitUse {
 impl Snapshot {
     /// Returns the limits of accounts, users and QOS that apply to a pending job, by partition; empty if they
     /// are unknown.
-    pub fn limits_of(&self, job: &QueueJob) -> Vec<JobLimits> {
+    pub(crate) fn limits_of(&self, job: &QueueJob) -> Vec<JobLimits> {
         if self.limits.is_none() {
             return Vec::new();
         }

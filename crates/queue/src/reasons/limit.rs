@@ -102,7 +102,7 @@ impl LimitReason {
     }
 
     /// Returns whether the limit applies to a single job, so that ends of other jobs do not lift it.
-    pub fn is_on_one_job(&self) -> bool {
+    fn is_on_one_job(&self) -> bool {
         matches!(self.limit, "MaxTRES" | "MaxTRESPerNode" | "MaxTRESMins" | "MaxWall" | "MinTRES")
     }
 

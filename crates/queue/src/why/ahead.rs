@@ -97,7 +97,7 @@ impl Ahead {
     }
 
     /// Returns the number of jobs for each cause, the most frequent first.
-    pub fn causes(&self) -> Vec<(Cause, usize)> {
+    pub(crate) fn causes(&self) -> Vec<(Cause, usize)> {
         let mut counts: BTreeMap<Cause, usize> = BTreeMap::new();
         for ahead in &self.jobs {
             *counts.entry(ahead.cause).or_default() += 1;

@@ -68,12 +68,12 @@ impl AccountedRun {
     }
 
     /// Returns the memory used per node, in MiB.
-    pub fn used_mib(&self) -> Option<f64> {
+    pub(crate) fn used_mib(&self) -> Option<f64> {
         self.steps.resident_mib.filter(|mib| *mib > 0.0)
     }
 
     /// Returns the mean number of CPUs in use.
-    pub fn used_cpus(&self) -> Option<f64> {
+    pub(crate) fn used_cpus(&self) -> Option<f64> {
         let StepUse { own_cpu, summed_cpu, .. } = self.steps;
         // Rows of jobs are empty or zero if Slurm counts only steps.
         let seconds = own_cpu.into_iter().chain(summed_cpu).reduce(f64::max)?;

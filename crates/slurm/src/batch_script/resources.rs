@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::ImportedJob;
 use super::options::line;
+use crate::amount::time_limit;
 use crate::script::{ResourceRequest, ScriptReading, TimeLimit};
 use hsched_model::Bytes;
 
@@ -181,10 +182,7 @@ impl ScriptResources<'_> {
                 "--time: the script asks for no time limit; the job file has no key time then",
             ),
             Some(TimeLimit::Seconds(seconds)) => {
-                let (days, rest) = (seconds / 86_400, seconds % 86_400);
-                let clock = format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
-                let text = if days > 0 { format!("{days}-{clock}") } else { clock };
-                imported.keys.insert("time", json!(text));
+                imported.keys.insert("time", json!(time_limit(seconds)));
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{CommandError, ParseError};
 use hsched_engine::live::LiveError;
 
 pub use self::script_jobs::script_command;
-pub use self::slurm_world::{Complete, SlurmWorld, StartEstimator};
+pub use self::slurm_world::SlurmWorld;
 
 impl From<CommandError> for LiveError {
     fn from(error: CommandError) -> Self {

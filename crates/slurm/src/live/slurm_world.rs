@@ -32,10 +32,10 @@ use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 const SACCT_MARGIN_S: i64 = 3600;
 
 /// Returns the possible requests of jobs with their start estimates.
-pub type StartEstimator<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<JobStartEstimates> + 'a>;
+type StartEstimator<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<JobStartEstimates> + 'a>;
 
 /// Adds data that Slurm does not provide to a cluster; returns notes.
-pub type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
+type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
 
 /// The real cluster.
 pub struct SlurmWorld<'a> {
@@ -180,7 +180,7 @@ impl<'a> SlurmWorld<'a> {
     }
 
     /// Releases held signals; the answer to the last request must be stored by then.
-    pub fn let_go(&mut self) {
+    fn let_go(&mut self) {
         self.held = None;
     }
 

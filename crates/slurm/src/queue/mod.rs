@@ -21,5 +21,5 @@ pub use self::jobs::QueueLook;
 pub use self::reservations::reservations_command;
 pub use self::scheduling::by_qos;
 pub use self::site_limits::{SiteTexts, add_site, enforced};
-pub use self::waiting::competes;
+pub(crate) use self::waiting::competes;
 pub use self::whole::{Texts, snapshot};

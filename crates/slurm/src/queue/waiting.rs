@@ -6,7 +6,7 @@ use hsched_queue::{LiftedBy, Reason};
 ///
 /// Reasons of the scheduler (`Priority`, `Resources`, `None`, nodes that are down), tasks beyond the `%` of
 /// an array, and unknown reasons count as waiting for room.
-pub fn competes(reason: &str) -> bool {
+pub(crate) fn competes(reason: &str) -> bool {
     let reason = Reason::read(reason);
     let is_known = reason.lifted_by != LiftedBy::Unknown || !reason.way_out.is_empty();
     !is_known

@@ -1,27 +1,18 @@
 //! A recommendation as options of `sbatch`.
 
 use crate::accounting::AccountedRun;
+use crate::amount::{minutes_limit, sbatch_memory};
 use crate::review::name::NameReview;
+use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
 
 /// Returns the changed options, as written after `#SBATCH`.
 pub(super) fn options(review: &NameReview, latest: &AccountedRun) -> Vec<String> {
-    let time = review.time.recommended.map(|seconds| format!("--time={}", clock(seconds)));
+    let time = review.time.recommended.map(|seconds| format!("--time={}", minutes_limit(Seconds(seconds))));
     let cpus = review.cpus.recommended.map(|cpus| format!("--cpus-per-task={}", cpus_per_task(cpus, latest)));
     let gpus = review.gpus.recommended.map(|gpus| gpu_option(to_u64(gpus), latest));
     let memory = review.memory.recommended.map(|mib| memory_option(mib, review, latest));
     time.into_iter().chain(memory).chain(cpus).chain(gpus).collect()
-}
-
-/// Returns a time limit in the format of `sbatch`, rounded up to whole minutes.
-fn clock(seconds: f64) -> String {
-    let minutes = to_u64((seconds / 60.0).ceil());
-    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
-    if days > 0 {
-        format!("{days}-{hours:02}:{minutes:02}:00")
-    } else {
-        format!("{hours:02}:{minutes:02}:00")
-    }
 }
 
 fn memory_option(mib: f64, review: &NameReview, latest: &AccountedRun) -> String {
@@ -32,8 +23,7 @@ fn memory_option(mib: f64, review: &NameReview, latest: &AccountedRun) -> String
         }
         _ => ("--mem", mib.ceil()),
     };
-    let mib = to_u64(mib);
-    if mib.is_multiple_of(1024) { format!("{option}={}G", mib / 1024) } else { format!("{option}={mib}M") }
+    format!("{option}={}", sbatch_memory(to_u64(mib)))
 }
 
 /// Returns the CPUs per task, for the number of tasks of the largest step.

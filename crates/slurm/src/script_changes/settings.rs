@@ -1,9 +1,9 @@
 //! A changed request as options of `sbatch`, in the form that the script uses.
 
 use super::gpu_value::{GPU_OPTIONS, OTHER_GPU_OPTIONS, with_gpus};
+use crate::amount::{minutes_limit, sbatch_memory};
 use crate::script::{ResourceRequest, ScriptOption, ScriptReading};
-use hsched_model::number::to_u64;
-use hsched_model::{Request, Seconds};
+use hsched_model::Request;
 use hsched_queue::Change;
 
 /// An option of `sbatch` and its value.
@@ -68,7 +68,7 @@ impl ChangedOptions<'_> {
     /// Adds the options of a change.
     fn take(&mut self, change: &Change) -> Option<()> {
         match change {
-            Change::Limit(limit) => self.set("time", clock(*limit)),
+            Change::Limit(limit) => self.set("time", minutes_limit(*limit)),
             Change::Partition(names) => self.set("partition", names.as_str()),
             Change::Account(name) => self.set("account", name.as_str()),
             Change::Qos(name) => self.set("qos", name.as_str()),
@@ -132,7 +132,7 @@ impl ChangedOptions<'_> {
         }
         if per_node != before_per_node && self.asked.mem_mb_per_node.is_some_and(|amount| amount > 0) {
             let memory = self.request.asks.memory_mib?.saturating_mul(per_node).div_ceil(before_per_node);
-            self.set("mem", mebibytes(memory));
+            self.set("mem", sbatch_memory(memory));
         }
         Some(())
     }
@@ -157,7 +157,7 @@ impl ChangedOptions<'_> {
             ("mem", 1)
         };
         let each = count.checked_div(parts).filter(|each| *each > 0)?;
-        self.set(name, mebibytes(each));
+        self.set(name, sbatch_memory(each));
         Some(())
     }
 
@@ -173,16 +173,4 @@ impl ChangedOptions<'_> {
 /// Returns the effective option with a name: the last one.
 pub(super) fn effective<'a>(reading: &'a ScriptReading, name: &str) -> Option<&'a ScriptOption> {
     reading.options.iter().rev().find(|script_option| script_option.name == name)
-}
-
-/// Returns a limit in the format of `sbatch`: `08:00:00`, `2-00:00:00`.
-fn clock(limit: Seconds) -> String {
-    let minutes = to_u64((limit.0 / 60.0).ceil());
-    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
-    let clock = format!("{hours:02}:{minutes:02}:00");
-    if days > 0 { format!("{days}-{clock}") } else { clock }
-}
-
-fn mebibytes(amount: u64) -> String {
-    if amount.is_multiple_of(1024) { format!("{}G", amount / 1024) } else { format!("{amount}M") }
 }

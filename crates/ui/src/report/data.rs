@@ -278,7 +278,7 @@ impl Report {
 
 impl ReportRun {
     /// Returns the times from arrival to completion of all ended jobs, in ascending order.
-    pub fn completion_times(&self, jobs: &[ReportJob]) -> Vec<f64> {
+    pub(crate) fn completion_times(&self, jobs: &[ReportJob]) -> Vec<f64> {
         let times = self.ended_s.iter().zip(jobs).filter_map(|(ended, job)| Some((*ended)? - job.arrival_s));
         let mut times: Vec<f64> = times.collect();
         times.sort_by(f64::total_cmp);

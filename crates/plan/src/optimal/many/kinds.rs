@@ -7,7 +7,7 @@ use crate::optimal::many::NodeRule;
 use crate::optimal::many::catalogue::Catalogue;
 use crate::optimal::many::prices::retain;
 use crate::pricing::{Pricer, holds};
-use crate::{JobModel, Problem, Sharing};
+use crate::{JobModel, Problem, Sharing, TypeModel};
 use hsched_model::number::{to_f64, to_u32};
 
 /// All jobs of a market by kind.
@@ -236,16 +236,6 @@ fn key(model: &JobModel) -> Vec<u64> {
         model.is_loose().into(),
     ];
     key.extend((0..model.types.len()).map(|ty| u64::from(model.size(ty))));
-    for type_model in &model.types {
-        match type_model {
-            Some(type_model) => key.extend([
-                type_model.speed.alpha().to_bits(),
-                type_model.speed.beta().to_bits(),
-                type_model.max_batch.unwrap_or(u64::MAX),
-                type_model.single_rank.into(),
-            ]),
-            None => key.push(u64::MAX),
-        }
-    }
+    model.types.iter().for_each(|type_model| TypeModel::add_key(type_model.as_ref(), &mut key));
     key
 }
