@@ -283,6 +283,29 @@ fn another_member_leads_where_the_leader_was_killed_and_no_run_is_lost_or_double
 }
 
 #[test]
+fn runs_share_the_gpus_of_all_allocations() {
+    let Some(cluster) = cluster() else { return };
+    let user = TestUser::new(&cluster, "slots", "");
+    // Each run stays until three others have started, so that four run at once: two on the GPU of each allocation.
+    let command = "echo $SLURM_JOB_ID $CUDA_VISIBLE_DEVICES >>seen; \
+                   until [ $(wc -l <seen) -ge 4 ]; do sleep 0.1; done";
+    user.write(
+        "jobs.yaml",
+        &format!("jobs:\n  - {{name: s, slots: 2, command: '{command}', sweep: {{i: [1, 2, 3, 4]}}}}\n"),
+    );
+    let words = ["submit", "--pack", "jobs.yaml", "--gpus", "v100:1", "--time", "5m", "--at-most", "2"];
+    let done = user.hsched(&words);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    wait_for("the end", || user.ask("squeue", &["--noheader"]).is_empty().then_some(()));
+    let seen = user.read("seen");
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for place in seen.lines() {
+        *places.entry(place).or_default() += 1;
+    }
+    assert_eq!(places.into_values().collect::<Vec<_>>(), [2, 2], "{seen}");
+}
+
+#[test]
 #[ignore = "takes ten minutes"]
 fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
     let at_once = |pool: &Pool<'_>| pool.queue().len();

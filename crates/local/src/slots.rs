@@ -15,7 +15,7 @@ use crate::devices::{Device, DeviceIndex, Devices, DevicesError, Lease};
 use crate::probe::Facts;
 use hsched_engine::{End, SubmissionKey};
 use hsched_model::catalogue::recognise;
-use hsched_model::{Bytes, GpuType, JobName};
+use hsched_model::{Bytes, GpuType, JobName, NodeName};
 
 /// Maximum number of slots per GPU.
 const MOST: u32 = 64;
@@ -141,6 +141,16 @@ impl Devices {
         Self { units, ..Self::new(nodes) }
     }
 
+    /// Returns devices of which those with a GPU number are slots of that GPU.
+    pub(super) fn with_units(self, units: impl IntoIterator<Item = (DeviceIndex, usize)>) -> Self {
+        Self { units: units.into_iter().collect(), ..self }
+    }
+
+    /// Returns the number of a slot's GPU; `None` if the device is no slot.
+    pub(super) fn unit(&self, node: &NodeName, device: usize) -> Option<usize> {
+        self.units.get(&(node.clone(), device)).copied()
+    }
+
     /// Returns whether devices are slots.
     pub fn has_slots(&self) -> bool {
         !self.units.is_empty()
@@ -220,6 +230,16 @@ impl GpuSharing {
         self.outputs.insert(of.clone(), (output.to_owned(), length));
     }
 
+    /// Returns the jobs that get GPUs exclusively.
+    pub(super) fn alone(&self) -> &BTreeSet<JobName> {
+        &self.alone
+    }
+
+    /// Adds jobs that ran out of memory elsewhere.
+    pub(super) fn learn(&mut self, alone: impl IntoIterator<Item = JobName>) {
+        self.alone.extend(alone);
+    }
+
     /// Returns whether a job gets GPUs exclusively.
     pub(super) fn wants_alone(&self, job: &JobName) -> bool {
         self.alone.contains(job)
@@ -257,7 +277,7 @@ fn tells_shortage(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_model::{NodeName, PlacedRank, RankNeeds};
+    use hsched_model::{PlacedRank, RankNeeds};
 
     fn rank(name: &str) -> PlacedRank {
         PlacedRank {
