@@ -34,10 +34,12 @@ pub(crate) struct PoolRequest {
 }
 
 /// Returns how many allocations with this many devices a pool can use at the same time, from 1 to `at_most`:
-/// those that are `busy`, and those that the waiting jobs need. A job runs in one allocation.
-pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -> u32 {
+/// those that are `busy`, and those that the waiting jobs need. A job runs in one allocation, and on one device if
+/// the devices are slots.
+pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, slots: u32, at_most: u32) -> u32 {
     let capacity = u64::from(capacity.max(1));
-    let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
+    let each = if slots > 1 { 1 } else { capacity };
+    let wants = |job: &Job| job.most_gpus().map_or(each, |most| u64::from(most).min(each));
     let devices: u64 = waiting.iter().copied().map(wants).sum();
     let more = u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX);
     busy.saturating_add(more).clamp(1, at_most.max(1))
@@ -119,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_pool_has_no_more_allocations_than_jobs_can_use() {
-        let check = |busy: u32, jobs: &[Option<u32>], expected: u32| {
+        let check_slots = |slots: u32, busy: u32, jobs: &[Option<u32>], expected: u32| {
             let job = |most: &Option<u32>| {
                 let mut job = Job::only_planned(JobName::new("a").expect("a name"), 1, 1, 1);
                 job.max_gpus = *most;
@@ -127,8 +129,9 @@ mod tests {
             };
             let jobs: Vec<Job> = jobs.iter().map(job).collect();
             let waiting: Vec<&Job> = jobs.iter().collect();
-            assert_eq!(needed(busy, &waiting, 4, 3), expected, "{busy} {jobs:?}");
+            assert_eq!(needed(busy, &waiting, 4, slots, 3), expected, "{busy} {jobs:?}");
         };
+        let check = |busy: u32, jobs: &[Option<u32>], expected: u32| check_slots(1, busy, jobs, expected);
         check(0, &[], 1);
         check(0, &[Some(1); 4], 1);
         check(0, &[Some(1); 5], 2);
@@ -140,5 +143,7 @@ mod tests {
         check(1, &[], 1);
         check(1, &[Some(1)], 2);
         check(2, &[None, None], 3);
+        // A job has one slot.
+        check_slots(2, 0, &[None; 5], 2);
     }
 }

@@ -94,7 +94,7 @@ impl Subcommand for Args {
                 rows.iter().map(|row| row.run.command.clone() + "\n").collect()
             }
             ResultFormat::Table if rows.is_empty() => {
-                match &pools::open(context, &root)[..] {
+                match &pools::open_or_last(context, &root)[..] {
                     [] => {
                         context.note(
                             "there are no runs yet: hsched submit, hsched add or hsched run start some",

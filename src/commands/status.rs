@@ -8,7 +8,7 @@ use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::current_state::CurrentState;
 use crate::app::metrics::metrics;
-use crate::app::pools::{self, OpenPool};
+use crate::app::pools::{self, PoolProgress};
 use crate::app::session;
 use crate::app::slurm::script_files::script_output;
 use crate::app::tags::TagArgs;
@@ -104,18 +104,23 @@ impl Subcommand for Args {
         let files = |tracked: &JobState, attempt: &SubmissionRecord| files(context, &root, tracked, attempt);
         let (looked, metrics) = (last_look(&root), metrics(&root, &state));
         let is_whole = self.jobs.is_empty() && !self.tags.are_given();
-        let pools = if is_whole { pools::open(context, &root) } else { Vec::new() };
+        let is_empty = state.jobs.is_empty() && state.scripts.is_empty() && scripts.is_empty();
+        let pools = match self.format {
+            _ if !is_whole => Vec::new(),
+            Format::Table if is_empty => pools::open_or_last(context, &root),
+            Format::Table | Format::Json => pools::open(context, &root),
+        };
         let text = match self.format {
             Format::Json => {
                 let mut value = status_json(&state, &chosen, &metrics, now, &files);
                 value["looked_at"] = json!(looked.map(|at| at.0));
-                let pool = |pool: &OpenPool| json!({ "state_dir": pool.root, "jobs": pool.jobs, "ended": pool.ended });
+                let pool = |pool: &PoolProgress| json!({ "state_dir": pool.root, "jobs": pool.jobs, "ended": pool.ended });
                 value["pools"] = pools.iter().map(pool).collect();
                 let jobs = followed.iter().map(|script| script_json(script, output(script).as_deref()));
                 value["scripts"] = scripts.iter().map(chain_json).chain(jobs).collect();
                 json_text(&value)?
             }
-            Format::Table if state.jobs.is_empty() && !(scripts.is_empty() && state.scripts.is_empty()) => {
+            Format::Table if state.jobs.is_empty() && !is_empty => {
                 self.scripts_text(context, &followed, now) + &chains_table(context, &scripts)
             }
             Format::Table if state.jobs.is_empty() && !pools.is_empty() => String::new(),
@@ -148,7 +153,7 @@ impl Subcommand for Args {
         };
         print(context, &text)?;
         if self.format == Format::Table {
-            print(context, &pools.iter().map(OpenPool::text).collect::<String>())?;
+            print(context, &pools.iter().map(PoolProgress::text).collect::<String>())?;
         }
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {

@@ -14,7 +14,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
 use hsched_queue::{Advice, Remedy, Start, StateKind, asked, jobs_in_words, span};
-use hsched_slurm::{CommandLine, HIDDEN_OPTIONS, Runner, remedy_command};
+use hsched_slurm::{CommandLine, HIDDEN_OPTIONS, Runner, has_changed_the_rest, remedy_command};
 use hsched_ui::{
     Exit, Failure, ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap,
 };
@@ -229,7 +229,10 @@ impl Args {
                 .hint("if it may be stopped, add --may-stop"));
         }
         if !self.dry_run {
-            context.slurm.run(&command).map_err(|error| slurm_failure(&error))?;
+            match context.slurm.run(&command) {
+                Err(error) if !has_changed_the_rest(&error) => return Err(slurm_failure(&error)),
+                _ => {}
+            }
         }
         let costs = match remedy.drawbacks.join("; ") {
             costs if costs.is_empty() => costs,

@@ -118,3 +118,23 @@ fn a_submission_without_an_answer_is_found_and_never_repeated() {
     assert!(refused.contains("squeue --me --name=hsched-run shows within a minute"), "{refused}");
     assert_eq!(sandbox.calls("sbatch").len(), 1);
 }
+
+#[test]
+fn status_shows_the_last_pool_even_if_it_has_ended() {
+    let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
+    sandbox.run(PACK).succeeds();
+    let shown = |which: &str, ended: u32| {
+        let text = format!(
+            "{which}: {ended} of 2 jobs have ended; to see it: \
+             HSCHED_STATE_DIR=ROOT/home/.local/state/hsched/together/r1 hsched status\n"
+        );
+        assert_eq!(sandbox.run("status").succeeds(), text);
+        let pools = sandbox.run("status --format json").succeeds();
+        let pools: Value = serde_json::from_str(&pools).expect("JSON");
+        assert_eq!(pools["pools"].as_array().map(Vec::len), Some(usize::from(ended < 2)));
+    };
+    shown("a pool", 0);
+    let state = sandbox.state("together/r1");
+    sandbox.run(&format!("cancel s-i1 s-i2 --set state_dir={}", state.display())).succeeds();
+    shown("the last pool", 2);
+}

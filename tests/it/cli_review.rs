@@ -40,7 +40,8 @@ fn waste_is_shown_with_what_to_ask_for() {
     train "big" --lr 1    20  60 min/10 h  58G/64G   7/8     4   3 %     0 %    40 h
 
     TIME to CPUS: the 95 % quantile of use / what the newest run asked for; MEMORY
-      is per node; FAILED: not completed; WAITED: all runs together
+      is per node; FAILED: not completed, without preempted and requeued runs;
+      WAITED: all runs together
 
     train "big" --lr 1: would have cut none of 20 past runs
       #SBATCH --time=01:45:00
@@ -60,7 +61,7 @@ fn waste_is_shown_with_what_to_ask_for() {
                 "memory": {"asked_mib": 65536, "used_p50_mib": 59392, "used_p95_mib": 59392, "recommended_mib": null},
                 "cpus": {"asked": 8, "used_p50": 7, "used_p95": 7, "recommended": null},
                 "gpus": {"asked": 4, "idle_share": 0.025, "recommended": null},
-                "failures": {},
+                "failures": {}, "interruptions": {},
                 "cut_share": 0,
                 "waited_h": 40,
                 "saves_h": null,

@@ -12,6 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::cli_run::{Bench, Session, job};
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_job_that_does_not_hear_the_signal_is_killed_after_its_grace() {
@@ -22,6 +23,20 @@ fn a_job_that_does_not_hear_the_signal_is_killed_after_its_grace() {
     bench.end(session).exits(85);
     assert_eq!(bench.processes(), Vec::<String>::new());
     assert_eq!(bench.sandbox.phase(0), "waiting");
+}
+
+/// The script has set no trap, so the request to stop kills it.
+#[test]
+fn a_script_that_is_asked_to_stop_before_it_listens_has_stopped() {
+    let sandbox =
+        Sandbox::new().file("early.sh", "echo started; exec sleep 600\n").variable("PATH", "/usr/bin:/bin");
+    let mut command = sandbox.command(&["guard", "early.sh", ".", "mark", "0", "false"]);
+    let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    let mut line = String::new();
+    let mut said = std::io::BufReader::new(guard.stdout.take().expect("a pipe"));
+    std::io::BufRead::read_line(&mut said, &mut line).expect("reads");
+    std::io::Write::write_all(guard.stdin.as_mut().expect("a pipe"), b"s").expect("writes");
+    assert_eq!(guard.wait().expect("ends").code(), Some(85));
 }
 
 #[test]

@@ -66,6 +66,11 @@ pub fn start_with_accounting(nodes: &Path, timeouts: &str) -> Option<Cluster> {
     Cluster::start(nodes, timeouts, &["--accounting"]).map_err(|why| skip(&why)).ok()
 }
 
+/// Starts a cluster for one test alone that enforces the limits of accounts and users.
+pub fn start_with_limits(nodes: &Path, timeouts: &str) -> Option<Cluster> {
+    Cluster::start(nodes, timeouts, &["--accounting", "--limits"]).map_err(|why| skip(&why)).ok()
+}
+
 /// Starts a cluster for one test alone whose clock runs 120 times as fast as the machine's.
 pub fn start_fast(nodes: &Path) -> Option<Cluster> {
     Cluster::start(nodes, "", &["--speed", "120"]).map_err(|why| skip(&why)).ok()

@@ -10,16 +10,36 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::real_cluster::{Cluster, start};
+use crate::real_cluster::{Cluster, start, start_with_limits};
 use crate::real_user::{TestUser, wait_for, wait_within};
 
 /// Returns a cluster for one test alone that soon notices the loss of a node.
 pub fn cluster() -> Option<Cluster> {
+    start(nodes().path(), TIMEOUTS)
+}
+
+/// Returns the same cluster, where a user may have this number of jobs.
+fn cluster_with_limit(jobs: u32) -> Option<Cluster> {
+    let cluster = start_with_limits(nodes().path(), TIMEOUTS)?;
+    let user = TestUser::new(&cluster, "administrator", "");
+    let name = user.ask("id", &["--user", "--name"]).trim().to_owned();
+    for words in [
+        vec!["create", "account", "lab"],
+        vec!["create", "user", &name, "account=lab", "defaultaccount=lab"],
+        vec!["modify", "user", &name, "set", &format!("MaxSubmitJobs={jobs}")],
+    ] {
+        user.ask("sacctmgr", &[&["-i"], &words[..]].concat());
+    }
+    drop(user);
+    Some(cluster)
+}
+
+fn nodes() -> tempfile::NamedTempFile {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     let text =
         "w[1-4] cpus=16 memory=64000 gpus=v100:2\npartition main default max_time=60 default_time=10\n";
     fs::write(nodes.path(), text).expect("writes");
-    start(nodes.path(), "8/3/1")
+    nodes
 }
 
 /// A pool that was submitted.
@@ -35,6 +55,9 @@ pub struct Pool<'a> {
     /// Slurm jobs that have started and have not been observed pending since.
     running: RefCell<BTreeSet<String>>,
 }
+
+/// Slurm's timeouts, with which it soon notices the loss of a node.
+const TIMEOUTS: &str = "8/3/1";
 
 /// An event of a Slurm job: its number and time.
 pub type Cut = (String, f64);
@@ -139,9 +162,9 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Returns the jobs in the queue by id, with their states and nodes.
+    /// Returns the jobs in the queue by id, with their states and nodes. The waiting tasks of a job array are one.
     fn queue(&self) -> BTreeMap<String, (String, String)> {
-        let text = self.user.ask("squeue", &["--noheader", "--format=%i %T %N"]);
+        let text = self.user.ask("squeue", &["--noheader", "--format=%A %T %N"]);
         let job = |line: &str| {
             let mut words = line.split_whitespace().map(str::to_owned);
             Some((words.next()?, (words.next()?, words.next().unwrap_or_default())))
@@ -260,20 +283,58 @@ fn another_member_leads_where_the_leader_was_killed_and_no_run_is_lost_or_double
 }
 
 #[test]
+fn runs_share_the_gpus_of_all_allocations() {
+    let Some(cluster) = cluster() else { return };
+    let user = TestUser::new(&cluster, "slots", "");
+    // Each run stays until three others have started, so that four run at once: two on the GPU of each allocation.
+    let command = "echo $SLURM_JOB_ID $CUDA_VISIBLE_DEVICES >>seen; \
+                   until [ $(wc -l <seen) -ge 4 ]; do sleep 0.1; done";
+    user.write(
+        "jobs.yaml",
+        &format!("jobs:\n  - {{name: s, slots: 2, command: '{command}', sweep: {{i: [1, 2, 3, 4]}}}}\n"),
+    );
+    let words = ["submit", "--pack", "jobs.yaml", "--gpus", "v100:1", "--time", "5m", "--at-most", "2"];
+    let done = user.hsched(&words);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    wait_for("the end", || user.ask("squeue", &["--noheader"]).is_empty().then_some(()));
+    let seen = user.read("seen");
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for place in seen.lines() {
+        *places.entry(place).or_default() += 1;
+    }
+    assert_eq!(places.into_values().collect::<Vec<_>>(), [2, 2], "{seen}");
+}
+
+#[test]
 #[ignore = "takes ten minutes"]
 fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
-    let Some(cluster) = cluster() else { return };
+    let at_once = |pool: &Pool<'_>| pool.queue().len();
+    run_a_thousand("thousand", &[], at_once);
+}
+
+#[test]
+#[ignore = "takes ten minutes"]
+fn a_thousand_runs_end_once_each_in_tasks_of_a_job_array() {
+    // Waiting tasks hold no node.
+    let at_once = |pool: &Pool<'_>| pool.queue().values().filter(|(state, _)| state != "PENDING").count();
+    run_a_thousand("thousand-tasks", &["--array"], at_once);
+}
+
+/// Runs a thousand jobs of two seconds in at most three Slurm jobs at a time, of which one starts late, one loses its
+/// leader and one its node, and checks that no slot was free for long. `at_once` returns the number of Slurm jobs.
+fn run_a_thousand(name: &str, more: &[&str], at_once: impl Fn(&Pool<'_>) -> usize) {
+    let Some(cluster) = cluster_with_limit(100) else { return };
     // The last allocation has to wait.
     for name in ["w3", "w4"] {
         cluster.node("down", name);
     }
-    let user = TestUser::new(&cluster, "thousand", "");
-    let options = ["--gpus", "cpu:8", "--time", "3m", "--at-most", "3", "--", "--exclusive"];
-    let pool = Pool::submit(user, 1000, 2.0, &options);
+    let user = TestUser::new(&cluster, name, "");
+    let options = [&["--gpus", "cpu:8", "--time", "3m", "--at-most", "3"], more, &["--", "--exclusive"]];
+    let (begun, pool) = (now(), Pool::submit(user, 1000, 2.0, &options.concat()));
     let most = std::cell::Cell::new(0);
     let wait = |what: &str, runs: usize| {
         let reached = wait_within(Duration::from_secs(900), || {
-            most.set(most.get().max(pool.queue().len()));
+            most.set(most.get().max(at_once(&pool)));
             (pool.ended() >= runs).then_some(())
         });
         assert!(reached.is_some(), "{what}: {} runs; {:?}", pool.ended(), pool.queue());
@@ -293,20 +354,21 @@ fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
     wait("before the node is back", 600);
     cluster.node("up", &node);
     wait("the last run", 1000);
+    let took = now() - begun;
     pool.wait_for_end(Duration::from_secs(300));
     pool.check(&[killed.1, lost.1]);
     // An allocation takes no more runs from 36 s before its end, which Slurm reports in whole minutes.
     let (longest, (job, since), filled) = pool.longest_wait(8, 180.0 - 36.0, &[killed.clone(), lost.clone()]);
     let line = format!(
-        "{filled} starts; a slot was free for {longest:.1} s at most while runs waited: of Slurm job {job}, from {:.1} s after the leader of \
-         {} was killed and {:.1} s after {} lost its node\n",
+        "{took:.0} s; {filled} starts; a slot was free for {longest:.1} s at most while runs waited: of Slurm job {job}, from {:.1} s after \
+         the leader of {} was killed and {:.1} s after {} lost its node\n",
         since - killed.1,
         killed.0,
         since - lost.1,
         lost.0
     );
     std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr");
-    assert!(longest <= LONGEST_WAIT, "{line}");
+    assert!(longest <= LONGEST_WAIT, "{line}{}", pool.output());
     assert!(most.get() <= 3, "{} Slurm jobs at a time", most.get());
     assert_eq!(pool.completed(), 1000, "{}", pool.output());
 }

@@ -56,7 +56,8 @@ impl Lease {
     /// Returns the devices on which a submission is started.
     pub(super) fn of(start: &SubmissionStart) -> Self {
         let (cpus, memory) = start.needs;
-        Self { devices: start.devices.clone(), needs: RankNeeds { cpus, memory }, beside: Vec::new() }
+        let (devices, beside) = (start.devices.clone(), start.beside.clone());
+        Self { devices, needs: RankNeeds { cpus, memory }, beside }
     }
 }
 
@@ -203,7 +204,9 @@ impl Devices {
     pub fn of_member(self, member: &MemberId) -> Self {
         let named =
             |(node, devices): (Node, Vec<Device>)| (Node { name: member.node(&node.name), ..node }, devices);
-        Self { nodes: self.nodes.into_iter().map(named).collect(), ..self }
+        let nodes = self.nodes.into_iter().map(named).collect();
+        let units = self.units.into_iter().map(|((node, device), unit)| ((member.node(&node), device), unit));
+        Self { nodes, units: units.collect(), taken: self.taken }
     }
 
     /// Records which nodes remain. A lost node never returns to its Slurm allocation.
@@ -299,6 +302,11 @@ impl Devices {
     /// Assigns free devices to a submission.
     pub fn take(&mut self, of: &SubmissionKey, lease: Lease) {
         self.taken.insert(of.clone(), lease);
+    }
+
+    /// Returns the submissions that have devices.
+    pub(super) fn users(&self) -> impl Iterator<Item = &SubmissionKey> {
+        self.taken.keys()
     }
 
     /// Returns the lease of a submission.

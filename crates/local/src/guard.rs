@@ -67,6 +67,9 @@ enum GuardEnd {
 /// Exit status of a script that saved and can be resumed.
 const SAVED: u8 = 85;
 
+/// Status of a script that the request to stop killed: it had not set its trap yet, so no rank had started.
+const KILLED_BY_STOP: u8 = 128 + Signal::SIGUSR1 as u8;
+
 /// Interval of checks for killed processes, in milliseconds, if no signal arrives.
 const PAUSE_MS: u16 = 50;
 
@@ -133,6 +136,7 @@ fn start(order: &GuardOrder, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
 
 /// Waits for the end of the script and relays messages.
 fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<GuardEnd> {
+    let mut is_asked = false;
     loop {
         let signal = told(signals);
         // Check before waiting: a child that ended before signals were blocked caused no event.
@@ -140,6 +144,7 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Guar
         match (status, signal) {
             // Slurm ends the script at the same time.
             (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(GuardEnd::Signal(signal)),
+            (Some(KILLED_BY_STOP), _) if is_asked => return Ok(GuardEnd::Script(SAVED)),
             (Some(status), _) => return Ok(GuardEnd::Script(status)),
             (None, None) => {}
         }
@@ -156,7 +161,10 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Guar
                 Ok(0) => return Ok(GuardEnd::Hsched),
                 Ok(count) if words[..count].contains(&KILL) => return Ok(GuardEnd::Hsched),
                 // The script was not reaped yet, so its process id cannot belong to another process.
-                Ok(_) => drop(kill(script, Signal::SIGUSR1)),
+                Ok(_) => {
+                    is_asked = true;
+                    let _ = kill(script, Signal::SIGUSR1);
+                }
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -65,6 +65,9 @@ impl MemberWork {
     /// are still done.
     pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Instructions {
         let mut told = Instructions::default();
+        here.switch(clock.time());
+        // A run that ran out of memory beside others gets a GPU of its own as soon as the leader sees its end.
+        self.worker.note_alone(here.sharing.alone());
         let mut done = self.report_ends(here);
         let (duties, read) = match self.worker.duties() {
             Ok(duties) => (duties, Ok(())),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::guard::{GuardOrder, STOP};
 use crate::processes::end_leftovers;
 use crate::running::GUARD;
+use hsched_engine::pool::MemberId;
 use hsched_engine::store::StateDir;
 
 /// The script that starts the daemon and ends it.
@@ -26,13 +27,14 @@ pub struct MpsDaemon {
 
 impl MpsDaemon {
     /// Starts the daemon for the GPUs that this process sees; first ends a daemon that a killed guard left
-    /// behind. `program` has the guard as a subcommand.
+    /// behind. `program` has the guard as a subcommand. Each member of a pool has its own daemon.
     ///
     /// # Errors
     /// If the daemon is not installed or does not start; the message is the end of a sentence.
-    pub fn start(program: &Path, directory: &StateDir) -> Result<Self, String> {
-        let script = directory.root().join("mps.sh");
-        let mark = directory.root().join("mps.guard");
+    pub fn start(program: &Path, directory: &StateDir, member: Option<&MemberId>) -> Result<Self, String> {
+        let name = member.map_or_else(|| "mps".to_owned(), |member| format!("mps-{member}"));
+        let script = directory.root().join(format!("{name}.sh"));
+        let mark = directory.root().join(format!("{name}.guard"));
         end_leftovers(&mark);
         directory.write_script(&script, SCRIPT).map_err(|error| error.in_one_line())?;
         let farewell = Duration::from_secs(10);

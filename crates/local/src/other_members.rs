@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::devices::{Device, Devices, Lease};
+use crate::devices::{Device, DeviceIndex, Devices, Lease};
 use crate::ended_run::left_behind;
+use crate::slot_memory::SlotMemory;
 use crate::world::{in_use, member_of};
 use hsched_engine::live::LiveError;
 use hsched_engine::pool::{
@@ -40,6 +41,7 @@ pub struct OtherMembers {
     others: BTreeMap<MemberId, OtherMember>,
     /// When Slurm was last asked about each silent member.
     asked: BTreeMap<MemberId, Duration>,
+    slot_memory: SlotMemory,
 }
 
 /// A member other than the leader.
@@ -67,8 +69,8 @@ impl OtherMembers {
     pub fn find(root: &Path) -> Result<Option<Self>, StateError> {
         let Some(folder) = PoolFolder::find(root) else { return Ok(None) };
         let leader = Leader::new(folder)?;
-        let (others, asked) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Some(Self { leader, root: root.to_owned(), others, asked }))
+        let (others, asked, slot_memory) = (BTreeMap::new(), BTreeMap::new(), SlotMemory::default());
+        Ok(Some(Self { leader, root: root.to_owned(), others, asked, slot_memory }))
     }
 
     /// Reads the reports of the other members. `local` is the leader, `elapsed` the time since it began, and
@@ -120,12 +122,47 @@ impl OtherMembers {
                 OtherMember { report, devices, heard, idle, is_silent, is_released, why_closed, is_new };
             self.others.insert(member, other);
         }
+        self.follow_memory(state);
+        self.slot_memory.keep(|of| open.contains(of));
         self.leader.release_leaving()
+    }
+
+    /// Compares the memory of submissions on slots of other members with their limits from now on.
+    fn follow_memory(&mut self, state: &State) {
+        let Self { others, slot_memory, .. } = self;
+        for other in others.values().filter(|other| other.devices.has_slots()) {
+            for of in other.devices.users() {
+                if !slot_memory.knows(of) {
+                    let most = state.find(&of.job).and_then(|tracked| tracked.job.max_memory);
+                    slot_memory.begin(of, most, &other.devices);
+                }
+            }
+        }
+    }
+
+    /// Returns messages about submissions of other members that have reported more memory than they may use.
+    pub(super) fn excesses(
+        &mut self,
+        folder: impl Fn(&SubmissionKey) -> PathBuf,
+    ) -> Vec<(SubmissionKey, String)> {
+        self.slot_memory.excesses(folder)
+    }
+
+    /// Returns the jobs that need GPUs of their own, according to the other members.
+    pub(super) fn alone(&self) -> impl Iterator<Item = JobName> {
+        self.others.values().flat_map(|other| other.report.alone.iter().cloned())
+    }
+
+    /// Returns the memory of a slot if it is less than ranks on another member need.
+    pub(super) fn too_small(&self, ranks: &[PlacedRank], need: Bytes) -> Option<Bytes> {
+        let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node))?;
+        self.others.get(&member)?.devices.too_small(ranks, need)
     }
 
     /// Returns the devices of a member; devices of its orders count as in use.
     fn devices(&self, member: &MemberId, report: &PoolReport) -> Devices {
-        let mut devices = Devices::new(report.nodes.iter().map(node).collect());
+        let mut devices = Devices::new(report.nodes.iter().map(node).collect())
+            .with_units(report.nodes.iter().flat_map(units));
         let has_ended = |of: &SubmissionKey| {
             report.submissions.iter().any(|submission| submission.of == *of && submission.ended.is_some())
         };
@@ -197,12 +234,13 @@ impl OtherMembers {
         }
     }
 
-    /// Orders a member to start a submission on its devices.
+    /// Orders a member to start a submission on its devices; `alone` means that it gets all slots of its GPUs.
     pub(super) fn order(
         &mut self,
         of: &SubmissionKey,
         ranks: &[PlacedRank],
         needs: RankNeeds,
+        alone: bool,
         mut start: SubmissionStart,
     ) -> Result<JobId, Answer> {
         let failed = |message: String| Answer::Unreachable { message };
@@ -211,8 +249,9 @@ impl OtherMembers {
         let (Some(member), Some(other)) = (member, other) else {
             return Err(Answer::Deferred { message: "its allocation has ended".into() });
         };
-        let lease = other.devices.find(ranks, needs, false, |_, _| 0).ok_or_else(in_use)?;
-        (start.devices, start.needs) = (lease.devices.clone(), (needs.cpus, needs.memory));
+        let lease = other.devices.find(ranks, needs, alone, |_, _| 0).ok_or_else(in_use)?;
+        (start.devices, start.beside) = (lease.devices.clone(), lease.beside.clone());
+        start.needs = (needs.cpus, needs.memory);
         let order = Order { of: of.clone(), demand: Demand::Run, start };
         self.leader.order(&member, order).map_err(|error| failed(error.in_one_line()))?;
         other.devices.take(of, lease);
@@ -332,6 +371,12 @@ fn node(member_node: &MemberNode) -> (Node, Vec<Device>) {
     (node, member_node.devices.iter().enumerate().map(device).collect())
 }
 
+/// Returns the slots of a node as described by its member, with the numbers of their GPUs.
+fn units(member_node: &MemberNode) -> impl Iterator<Item = (DeviceIndex, usize)> {
+    let devices = member_node.devices.iter().enumerate();
+    devices.filter_map(|(place, device)| Some(((member_node.name.clone(), place), device.unit?)))
+}
+
 /// Returns the nodes of a member for its report.
 pub fn member_nodes(devices: &Devices) -> Vec<MemberNode> {
     let nodes = devices.nodes().iter().map(|(node, node_devices)| MemberNode {
@@ -340,12 +385,17 @@ pub fn member_nodes(devices: &Devices) -> Vec<MemberNode> {
         memory: node.memory.map(|memory| memory.total),
         devices: node_devices
             .iter()
-            .map(|device| hsched_engine::pool::MemberDevice {
+            .enumerate()
+            .map(|(place, device)| hsched_engine::pool::MemberDevice {
                 gpu_type: device.gpu_type.clone(),
                 memory: device.memory.map(|memory| memory.0),
+                unit: devices.unit(&node.name, place),
             })
             .collect(),
         is_lost: false,
     });
     nodes.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,20 @@
 //! The devices of all members of a pool as one world; without a pool, those of this process.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::member_work::BEAT;
 use crate::other_members::OtherMembers;
-use crate::world::LocalWorld;
+use crate::world::{LocalWorld, add_odd};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::LiveError;
 use hsched_engine::pool::{Demand, MemberId, Worker};
-use hsched_engine::store::{PoolFolder, StateError};
+use hsched_engine::store::{PoolFolder, StateError, report_folder};
 use hsched_engine::{
     AfterStop, Answer, NewShares, Observation, PlannedSubmission, Run, State, SubmissionKey, World,
     named_ranks,
 };
-use hsched_model::{GpuType, JobId, Seconds};
+use hsched_model::{GpuType, JobId, JobName, Seconds};
 
 /// The world of `hsched run`.
 pub struct PoolWorld<'a> {
@@ -48,9 +49,10 @@ impl<'a> Lead<'a> {
         self.clock.elapsed()
     }
 
-    fn look(&mut self, state: &State, grace: Seconds) -> Result<(), StateError> {
+    fn look(&mut self, state: &State, grace: Seconds, alone: &BTreeSet<JobName>) -> Result<(), StateError> {
         let elapsed = self.clock.elapsed();
         if elapsed.saturating_sub(self.beat) >= BEAT {
+            self.worker.note_alone(alone);
             self.worker.beat()?;
             self.beat = elapsed;
         }
@@ -100,8 +102,13 @@ impl PoolWorld<'_> {
             return self.here.start(run, intent);
         }
         let (start, _) = self.here.describe(run, intent)?;
-        let needs = self.here.site.site.defaults.rank_needs(&run.jobs[intent.job]);
-        lead.others.order(&of, &ranks, needs, start)
+        let job = &run.jobs[intent.job];
+        let needs = self.here.site.site.defaults.rank_needs(job);
+        let too_small = job.max_memory.and_then(|need| lead.others.too_small(&ranks, need));
+        let alone = too_small.is_some() || self.here.sharing.wants_alone(&of.job);
+        let job_id = lead.others.order(&of, &ranks, needs, alone, start)?;
+        self.here.say_too_small(&of, too_small);
+        Ok(job_id)
     }
 
     /// Passes a demand for a submission on to the member that runs it.
@@ -119,10 +126,15 @@ impl World for PoolWorld<'_> {
 
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         if let Some(lead) = &mut self.lead {
-            lead.look(state, self.here.site.site.defaults.grace)?;
+            lead.look(state, self.here.site.site.defaults.grace, self.here.sharing.alone())?;
+            self.here.sharing.learn(lead.others.alone());
         }
         let mut seen = self.here.observe(state)?;
         let Some(lead) = &mut self.lead else { return Ok(seen) };
+        let root = &self.here.site.site.state;
+        for (of, excess) in lead.others.excesses(|of| report_folder(root, &of.run, &of.name())) {
+            add_odd(&mut seen.odd, of, excess);
+        }
         for tracked in &state.jobs {
             for submission in tracked.phase.submissions() {
                 if !self.here.is_here(&submission.attempt) {

@@ -40,6 +40,11 @@ impl SlotMemory {
         );
     }
 
+    /// Returns whether a submission has begun.
+    pub(super) fn knows(&self, of: &SubmissionKey) -> bool {
+        self.shares.contains_key(of)
+    }
+
     /// Returns messages about the submissions that have reported more than their limit. `folder` returns the
     /// folder with the reports of a submission. The message of a submission never changes.
     pub(super) fn excesses(

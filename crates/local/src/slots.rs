@@ -13,7 +13,7 @@ use crate::devices::{Device, DeviceIndex, Devices, DevicesError, Lease};
 use crate::probe::Facts;
 use hsched_engine::SubmissionKey;
 use hsched_model::catalogue::recognise;
-use hsched_model::{Bytes, GpuType};
+use hsched_model::{Bytes, GpuType, NodeName};
 
 /// Maximum number of slots per GPU.
 const MOST: u32 = 64;
@@ -126,6 +126,16 @@ impl Devices {
         Self { units, ..Self::new(nodes) }
     }
 
+    /// Returns devices of which those with a GPU number are slots of that GPU.
+    pub(super) fn with_units(self, units: impl IntoIterator<Item = (DeviceIndex, usize)>) -> Self {
+        Self { units: units.into_iter().collect(), ..self }
+    }
+
+    /// Returns the number of a slot's GPU; `None` if the device is no slot.
+    pub(super) fn unit(&self, node: &NodeName, device: usize) -> Option<usize> {
+        self.units.get(&(node.clone(), device)).copied()
+    }
+
     /// Returns whether devices are slots.
     pub fn has_slots(&self) -> bool {
         !self.units.is_empty()
@@ -181,7 +191,7 @@ fn is_like(name: &GpuType, found: &GpuType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_model::{JobName, NodeName, PlacedRank, RankNeeds};
+    use hsched_model::{JobName, PlacedRank, RankNeeds};
 
     fn rank(name: &str) -> PlacedRank {
         PlacedRank {

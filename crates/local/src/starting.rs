@@ -14,7 +14,7 @@ use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::laid_by_another;
 use hsched_engine::{Answer, Gpus, PlannedSubmission, Run, SubmissionKey, named_ranks};
-use hsched_model::{JobId, NodeName};
+use hsched_model::{Bytes, JobId, NodeName};
 
 /// How long `srun` may take to end its tasks.
 const FAREWELL: Duration = Duration::from_secs(20);
@@ -42,12 +42,17 @@ impl LocalWorld<'_> {
         let lease = self.devices.find(&ranks, needs, alone, crowd).ok_or_else(in_use)?;
         let job_id = self.begin_on(lease, &of, &start, work)?;
         self.slot_memory.begin(&of, job.max_memory, &self.devices);
+        self.say_too_small(&of, too_small);
+        Ok(job_id)
+    }
+
+    /// Says that a job gets a GPU of its own, if its slot is too small.
+    pub(super) fn say_too_small(&mut self, of: &SubmissionKey, too_small: Option<Bytes>) {
         if let Some(slot) = too_small {
             let why =
                 format!("needs more memory than the {} of a slot: it gets a GPU of its own", gibibytes(slot));
             self.said.push((of.job.clone(), why));
         }
-        Ok(job_id)
     }
 
     /// Returns the start of a submission of the prepared run, without its devices, and the text of its
@@ -69,6 +74,7 @@ impl LocalWorld<'_> {
             workdir: script.workdir.clone(),
             output: script.output(),
             devices: Vec::new(),
+            beside: Vec::new(),
             needs: (0, 0),
             gpus: Gpus::of(&named_ranks(&run.problem, &intent.placement)),
             epochs: run.epochs_done[intent.job],
@@ -96,7 +102,9 @@ impl LocalWorld<'_> {
         start: &SubmissionStart,
         work: String,
     ) -> Result<JobId, Answer> {
-        self.begin_on(Lease::of(start), of, start, work)
+        let job_id = self.begin_on(Lease::of(start), of, start, work)?;
+        self.slot_memory.begin(of, None, &self.devices);
+        Ok(job_id)
     }
 
     fn begin_on(

@@ -267,6 +267,14 @@ impl<'a> LocalWorld<'a> {
     }
 }
 
+/// Adds a message about a submission's reports to those of the observation.
+pub(super) fn add_odd(odd: &mut Vec<(SubmissionKey, String)>, of: SubmissionKey, message: String) {
+    match odd.iter_mut().find(|(other, _)| *other == of) {
+        Some((_, what)) => *what = format!("{what}; {message}"),
+        None => odd.push((of, message)),
+    }
+}
+
 /// Returns the pool member to which a submission was assigned.
 pub(super) fn member_of(attempt: &SubmissionRecord) -> Option<MemberId> {
     MemberId::of_node(&attempt.ranks.first()?.node)
@@ -313,10 +321,7 @@ impl LocalWorld<'_> {
         let root = &self.site.site.state;
         let folder = |of: &SubmissionKey| report_folder(root, &of.run, &of.name());
         for (of, excess) in self.slot_memory.excesses(folder) {
-            match odd.iter_mut().find(|(other, _)| *other == of) {
-                Some((_, what)) => *what = format!("{what}; {excess}"),
-                None => odd.push((of, excess)),
-            }
+            add_odd(&mut odd, of, excess);
         }
         Ok(Observation {
             sightings,

@@ -1,7 +1,7 @@
 //! The command that applies a remedy, so that a pending job starts sooner.
 
-use crate::CommandLine;
 use crate::amount::time_limit;
+use crate::{CommandError, CommandLine};
 use hsched_model::Seconds;
 use hsched_model::number::to_u64;
 use hsched_queue::{Change, ChangeSet, Remedy, update_id};
@@ -24,8 +24,11 @@ pub fn remedy_command<E>(
         Remedy::StartNow => update(vec!["StartTime=now".to_owned()]),
         Remedy::NoDependency => update(vec!["Dependency=".to_owned()]),
         Remedy::NoReservation => update(vec!["ReservationName=".to_owned()]),
-        // With the id of the array, an ended task would cause an error.
-        Remedy::Throttle(count) => update(vec![format!("ArrayTaskThrottle={count}")]),
+        // Since Slurm 24.11, the limit belongs to the array alone; earlier versions accept its id, too.
+        Remedy::Throttle(count) => {
+            let array = id.split_once('_').map_or(id, |(array, _)| array);
+            change(array, vec![format!("ArrayTaskThrottle={count}")])
+        }
         Remedy::Cancel { id, is_running: true, .. } => CommandLine::new("scancel", [update_id(id)]),
         // Without `--state=PENDING`, the running tasks of an array would also be cancelled, as would a job
         // that has started in the meantime.
@@ -40,8 +43,22 @@ pub fn change_command(set: &ChangeSet, id: &str) -> CommandLine {
     update(id, set.changes.iter().map(field).collect())
 }
 
+/// Returns whether a command that failed has changed the job: Slurm also reports an error for tasks of an array that
+/// have ended, which need no change.
+pub fn has_changed_the_rest(error: &CommandError) -> bool {
+    let CommandError::Failed { stderr, .. } = error else { return false };
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+    let is_harmless =
+        |line: &str| line.ends_with(": Job has already finished") || line.ends_with(": No error");
+    lines.peek().is_some() && lines.all(is_harmless)
+}
+
 fn update(id: &str, fields: Vec<String>) -> CommandLine {
-    let begin = ["update".to_owned(), format!("JobId={}", update_id(id))];
+    change(&update_id(id), fields)
+}
+
+fn change(id: &str, fields: Vec<String>) -> CommandLine {
+    let begin = ["update".to_owned(), format!("JobId={id}")];
     CommandLine::new("scontrol", begin.into_iter().chain(fields))
 }
 
@@ -91,10 +108,7 @@ mod tests {
         assert_eq!(shown(&Remedy::Release, "7"), "scontrol release 7");
         assert_eq!(shown(&Remedy::StartNow, "7"), "scontrol update JobId=7 StartTime=now");
         assert_eq!(shown(&Remedy::NoDependency, "7"), "scontrol update JobId=7 Dependency=");
-        assert_eq!(
-            shown(&Remedy::Throttle(4), "7_[2-9%3]"),
-            "scontrol update JobId=7_[2-9] ArrayTaskThrottle=4"
-        );
+        assert_eq!(shown(&Remedy::Throttle(4), "7_[2-9%3]"), "scontrol update JobId=7 ArrayTaskThrottle=4");
         let cancel = Remedy::Cancel { id: "9_4".to_owned(), asks: Asks::default(), is_running: true };
         assert_eq!(shown(&cancel, "7"), "scancel 9_4");
         let waits = |id: &str| {
@@ -103,5 +117,19 @@ mod tests {
         };
         assert_eq!(waits("9_[1,3,5,...]"), "scancel --state=PENDING 9");
         assert_eq!(waits("9_[2-4%1]"), "scancel --state=PENDING 9_[2-4]");
+    }
+
+    #[test]
+    fn an_error_for_ended_tasks_of_an_array_is_none_for_the_rest() {
+        let check = |stderr: &str, expected: bool| {
+            let command = CommandLine::new("scontrol", ["update"]);
+            let (status, stderr) = ("exit status: 1".to_owned(), stderr.to_owned());
+            assert_eq!(has_changed_the_rest(&CommandError::Failed { command, status, stderr }), expected);
+        };
+        // Slurm 22.05 and 24.11.
+        check("23_1: Job has already finished\n23_2-9: No error", true);
+        check("1_1: Job has already finished", true);
+        check("1_1: Job has already finished\nslurm_update error: Access denied", false);
+        check("", false);
     }
 }

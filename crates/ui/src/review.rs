@@ -1,6 +1,7 @@
 //! The past runs' use of their requests as a table, with recommendations.
 
 use hsched_model::formats::counted;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::text::wrap;
@@ -27,7 +28,7 @@ pub struct ReviewReport<'a> {
 const NAMED: usize = 20;
 
 /// The meaning of the columns.
-const LEGEND: &str = "TIME to CPUS: the 95 % quantile of use / what the newest run asked for; MEMORY is per node; FAILED: not completed; WAITED: all runs together";
+const LEGEND: &str = "TIME to CPUS: the 95 % quantile of use / what the newest run asked for; MEMORY is per node; FAILED: not completed, without preempted and requeued runs; WAITED: all runs together";
 
 /// Returns the table, the recommendations and the notes.
 pub fn review_text(reviewed: &ReviewReport, terminal: Terminal) -> String {
@@ -92,7 +93,7 @@ fn table(names: &[NameReview]) -> Table {
             of_asked(&name.cpus, count),
             name.gpus.asked.filter(|gpus| *gpus > 0.0).map_or(String::new(), count),
             name.idle_share.map_or(String::new(), percent),
-            percent(failed_share(name)),
+            failed_share(name).map_or(String::new(), percent),
             about(Seconds(3600.0 * name.waited_h)),
         ]);
     }
@@ -137,8 +138,10 @@ fn recommendation(name_review: &NameReview, saved: Option<f64>, width: usize) ->
             about(Seconds(3600.0 * name_review.waited_h))
         )
     }));
-    if !name_review.failures.is_empty() {
-        why.push(format!("failures: {}", failures(name_review)));
+    for (what, runs) in [("failures", &name_review.failures), ("interruptions", &name_review.interruptions)] {
+        if !runs.is_empty() {
+            why.push(format!("{what}: {}", kinds(runs)));
+        }
     }
     let mut text = wrap(&format!("{}: {}", shown(&name_review.name), why.join("; ")), width, "  ");
     text.push('\n');
@@ -167,12 +170,11 @@ fn notes(reviewed: &ReviewReport) -> Vec<String> {
         let (name, share) = (shown(&name_review.name), name_review.idle_share.unwrap_or(0.0));
         format!("{name}: its GPUs were idle {} of the time; does it need them?", percent(share))
     }));
-    notes.extend(names.iter().filter(|name| name.runs >= ENOUGH && failed_share(name) >= OFTEN).map(
-        |name_review| {
-            let (name, kinds) = (shown(&name_review.name), failures(name_review));
-            format!("{name}: {} of the runs did not complete: {kinds}", percent(failed_share(name_review)))
-        },
-    ));
+    notes.extend(names.iter().filter(|name| name.uninterrupted() >= ENOUGH).filter_map(|name_review| {
+        let share = failed_share(name_review).filter(|share| *share >= OFTEN)?;
+        let (name, kinds) = (shown(&name_review.name), kinds(&name_review.failures));
+        Some(format!("{name}: {} of the runs did not complete: {kinds}", percent(share)))
+    }));
     if !accounting.missing.is_empty() {
         notes.push(format!("columns that are missing: {}", accounting.missing.join(", ")));
     }
@@ -195,13 +197,15 @@ fn is_idle(name_review: &NameReview) -> bool {
 /// Fraction of incomplete runs that counts as frequent.
 const OFTEN: f64 = 0.25;
 
-fn failed_share(name_review: &NameReview) -> f64 {
-    to_f64(name_review.failures.values().sum::<usize>()) / to_f64(name_review.runs)
+/// Returns the fraction of the uninterrupted runs that did not complete; `None` if all were interrupted.
+fn failed_share(name_review: &NameReview) -> Option<f64> {
+    let runs = name_review.uninterrupted();
+    (runs > 0).then(|| to_f64(name_review.failures.values().sum::<usize>()) / to_f64(runs))
 }
 
-fn failures(name_review: &NameReview) -> String {
-    let kinds: Vec<String> =
-        name_review.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+/// Returns numbers of runs with their states: `2 failed, 1 timeout`.
+fn kinds(runs: &BTreeMap<String, usize>) -> String {
+    let kinds: Vec<String> = runs.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     kinds.join(", ")
 }
 

@@ -22,6 +22,7 @@ use crate::app::{file_kind, input, pools};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
 use crate::commands::pack::room::PoolRoom;
+use crate::commands::run::{refuse_several_gpus, shared_slots};
 use crate::settings::Feature;
 use hsched_engine::pool::{ArrayPlan, PoolPlan};
 use hsched_engine::render::Together;
@@ -62,7 +63,7 @@ pub(super) struct PackArgs {
     /// With --pack: the number of nodes of each Slurm job.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "pool")]
     nodes: u32,
-    /// With --together: start NVIDIA's MPS daemon for jobs that share GPUs (key slots), as hsched run --mps does.
+    /// With --pack: start NVIDIA's MPS daemon for jobs that share GPUs (key slots), as hsched run --mps does.
     #[arg(long, requires = "pool")]
     mps: bool,
     /// With --pack: the time limit of each Slurm job, such as 12h.
@@ -95,6 +96,8 @@ struct PackSubmission<'a> {
     args: &'a PackArgs,
     context: &'a Context,
     jobs: Vec<Job>,
+    /// Slots of each GPU.
+    slots: u32,
     /// The state directory of these jobs.
     root: PathBuf,
     sbatch: &'a [String],
@@ -140,13 +143,16 @@ impl PackArgs {
                 .id(ErrorId::OptionsConflict)
                 .hint("leave --nodes out, and raise --at-most"));
         }
-        self.refuse_slots(&jobs)?;
+        let slots = shared_slots(context, &jobs);
+        if slots > 1 {
+            refuse_several_gpus(&jobs)?;
+        }
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         let root = pools::folder(&state::root(context)?).join(run);
         let policy = planning.policy.words();
-        let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
+        let submission = PackSubmission { args: self, context, jobs, slots, root, sbatch, policy: &policy };
         submission.check_time()?;
         submission.jobs.iter().try_for_each(|job| submission.room().check(job))?;
         let choices = submission.choices(planning, search);
@@ -195,19 +201,6 @@ impl PackArgs {
     fn is_pool(&self) -> bool {
         self.at_most > 1 || self.array
     }
-
-    /// Refuses jobs that share GPUs if there are several allocations, because a device of a pool is a whole
-    /// GPU.
-    fn refuse_slots(&self, jobs: &[Job]) -> Result<(), Failure> {
-        let job = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1));
-        let wish = job.map(|job| format!("{} has slots", job.name));
-        let wish = wish.or_else(|| self.mps.then(|| "--mps is for slots".to_owned()));
-        let Some(wish) = wish.filter(|_| self.is_pool()) else { return Ok(()) };
-        let message = format!("{wish}, and the Slurm jobs of a pool cannot share GPUs");
-        Err(Failure::new(Exit::Usage, message)
-            .id(ErrorId::OptionsConflict)
-            .hint("use --at-most 1 without --array, or leave slots and --mps out"))
-    }
 }
 
 impl PackSubmission<'_> {
@@ -240,10 +233,15 @@ impl PackSubmission<'_> {
         PoolRoom { gpus: self.gpus(), nodes: self.args.nodes }
     }
 
+    /// Returns the number of devices of each Slurm job; a slot is a device.
+    fn devices(&self) -> u32 {
+        self.room().capacity().saturating_mul(self.slots)
+    }
+
     /// Returns how many Slurm jobs the jobs can use at the same time.
     fn wanted(&self) -> usize {
         let ready: Vec<&Job> = self.jobs.iter().filter(|job| job.after.is_empty()).collect();
-        pool_size::needed(0, &ready, self.room().capacity(), self.args.at_most) as usize
+        pool_size::needed(0, &ready, self.devices(), self.slots, self.args.at_most) as usize
     }
 
     /// Returns how long before its end Slurm signals a script.
@@ -326,7 +324,8 @@ impl PackSubmission<'_> {
     fn options(&self, seat: u32, choice: Option<&PoolRequest>) -> Vec<Vec<String>> {
         let PackArgs { nodes, time, .. } = self.args;
         let defaults = &self.context.settings.jobs;
-        let (time, count) = (time.unwrap_or_default(), self.gpus().count());
+        // Each run needs its CPUs and memory.
+        let (time, count) = (time.unwrap_or_default(), self.gpus().count().saturating_mul(self.slots));
         let cpus = self.jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu)).max();
         let memory = self.jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(defaults.memory_per_gpu));
         let output = self.context.directory.join(format!("{}.out", name_of(seat)));
@@ -385,8 +384,8 @@ impl PackSubmission<'_> {
             scripts.push(script);
         }
         if self.args.is_pool() {
-            let (capacity, array) = (self.room().capacity(), self.args.array_plan());
-            let plan = PoolPlan { capacity, scripts, sbatch: self.sbatch.to_vec(), array };
+            let (capacity, slots, array) = (self.devices(), self.slots, self.args.array_plan());
+            let plan = PoolPlan { capacity, slots, scripts, sbatch: self.sbatch.to_vec(), array };
             PoolFolder::create(&self.root).and_then(|pool| pool.write_plan(&plan)).map_err(failure)?;
         }
         Ok(())

@@ -30,7 +30,7 @@ pub(super) struct LocalRun<'a> {
     /// Whether Slurm seems to have announced the end of this allocation.
     pub(super) is_announced: Cell<bool>,
     /// The daemon for runs that share GPUs, if the user requests it.
-    mps: Option<MpsDaemon>,
+    pub(super) mps: Option<MpsDaemon>,
 }
 
 /// The program of this process, even if its file was replaced.
@@ -81,7 +81,7 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Starts the MPS daemon if it is requested; without it, the runs still share their GPUs.
-    fn start_mps(&self) -> Option<MpsDaemon> {
+    pub(super) fn start_mps(&self) -> Option<MpsDaemon> {
         if !self.args.mps || self.args.dry_run {
             return None;
         }
@@ -90,7 +90,10 @@ impl<'a> LocalRun<'a> {
                 Err("no GPU has slots, so no runs share one".to_owned())
             }
             () if self.target.devices.nodes().len() > 1 => Err("the allocation has several nodes".to_owned()),
-            () => MpsDaemon::start(&PathBuf::from(OWN_PROGRAM), self.directory),
+            () => {
+                let program = PathBuf::from(OWN_PROGRAM);
+                MpsDaemon::start(&program, self.directory, self.target.member.as_ref())
+            }
         };
         started.map_err(|why| self.context.note(&format!("runs without MPS: {why}"))).ok()
     }

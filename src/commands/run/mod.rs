@@ -141,7 +141,8 @@ impl Args {
                 .id(ErrorId::OptionsConflict)
                 .hint("to add jobs, use hsched add JOBS"));
         }
-        let target = ExecutionTarget::of_member(context, &self.wanted)?;
+        let slots = pool.plan().map_err(|error| state::failure(&error))?.slots.max(1);
+        let target = ExecutionTarget::of_member(context, &self.wanted, slots)?;
         let directory =
             StateDir::of_member(&state::root(context)?).map_err(|error| state::failure(&error))?;
         LocalRun::new(self, context, &directory, target)?.run_in_pool(pool)
@@ -153,23 +154,28 @@ impl Args {
     }
 }
 
-/// Returns how many runs share a GPU if the command line does not say: as many as all jobs allow.
+/// Returns how many runs share a GPU if the command line does not say.
 fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
-    let of = |job: &Job| job.slots.unwrap_or(1);
     if jobs.is_empty() {
         let known = deferred_commands::expected(context, &state::rules(context))?;
         let open = known.jobs.iter().filter(|tracked| !tracked.phase.is_over());
-        return Ok(open.map(|tracked| of(&tracked.job)).min().unwrap_or(1));
+        return Ok(open.map(|tracked| tracked.job.slots.unwrap_or(1)).min().unwrap_or(1));
     }
+    Ok(shared_slots(context, jobs))
+}
+
+/// Returns how many runs share a GPU: as many as all jobs allow.
+pub(super) fn shared_slots(context: &Context, jobs: &[Job]) -> u32 {
+    let of = |job: &Job| job.slots.unwrap_or(1);
     let (least, most) = (jobs.iter().map(of).min().unwrap_or(1), jobs.iter().map(of).max().unwrap_or(1));
     if least != most {
         context.note(&format!("jobs allow between {least} and {most} slots; using {least} per GPU"));
     }
-    Ok(least)
+    least
 }
 
 /// Refuses jobs that need more than one slot.
-fn refuse_several_gpus(jobs: &[Job]) -> Result<(), Failure> {
+pub(super) fn refuse_several_gpus(jobs: &[Job]) -> Result<(), Failure> {
     let Some(job) = jobs.iter().find(|job| job.least_gpus() > 1) else { return Ok(()) };
     let message = format!("{} needs {} GPUs, and a slot is a fraction of one", job.name, job.least_gpus());
     Err(Failure::new(Exit::BadInput, message).id(ErrorId::KeysConflict).hint("run it without slots"))

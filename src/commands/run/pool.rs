@@ -16,12 +16,13 @@ impl LocalRun<'_> {
     ///
     /// # Errors
     /// If a file of the pool is unusable.
-    pub(super) fn run_in_pool(&self, folder: PoolFolder) -> Result<Exit, Failure> {
+    pub(super) fn run_in_pool(mut self, folder: PoolFolder) -> Result<Exit, Failure> {
         let member =
             self.target.member.clone().ok_or_else(|| internal("this member of the pool has no id"))?;
         // Checked before joining: a pool of another version stays untouched.
         folder.plan().map_err(failed)?;
         self.hear_signals()?;
+        self.mps = self.start_mps();
         let report = PoolReport {
             nodes: member_nodes(&self.target.devices),
             end: self.target.end,

@@ -58,7 +58,7 @@ impl LocalRun<'_> {
         let waiting = session.state.jobs.iter().filter(|tracked| is_waiting(tracked));
         let waiting: Vec<&Job> = waiting.map(|tracked| &*tracked.job).collect();
         let busy = u32::from(!is_here_idle) + u32::try_from(lead.others.busy()).unwrap_or(u32::MAX - 1);
-        let needed = pool_size::needed(busy, &waiting, plan.capacity, plan.at_most());
+        let needed = pool_size::needed(busy, &waiting, plan.capacity, plan.slots, plan.at_most());
         let present = 1 + lead.others.at_work().count();
         let is_settled = plan.array.is_none() || sizing.settled == Some(needed);
         if (present != needed as usize || sizing.pending > 0 || !is_settled) && elapsed >= sizing.not_before {

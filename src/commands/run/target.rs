@@ -91,18 +91,19 @@ impl ExecutionTarget {
         Ok(Self { devices, ..there })
     }
 
-    /// Returns the devices as those of a member of a pool. Simulated devices are on its only node.
+    /// Returns the devices as those of a member of a pool, each GPU with this many slots. Simulated devices are on its
+    /// only node.
     ///
     /// # Errors
     /// If this is not a Slurm job, or there are no devices.
-    pub(super) fn of_member(context: &Context, wanted: &WantedDevices) -> Result<Self, Failure> {
+    pub(super) fn of_member(context: &Context, wanted: &WantedDevices, slots: u32) -> Result<Self, Failure> {
         let Some(job) = own_slurm_job() else {
             let message = "this state directory belongs to a pool of Slurm jobs, and this is none";
             return Err(Failure::new(Exit::BadInput, message).hint(
                 "for another allocation, submit one of the scripts in its folder runs; to add jobs, use hsched add",
             ));
         };
-        let target = Self::find(context, wanted, 1)?;
+        let target = Self::find(context, wanted, slots)?;
         let member = MemberId::new(JobId(job), own_slurm_restarts());
         let end = match target.end {
             Some(end) => Some(end),

@@ -1,12 +1,13 @@
 //! A member of a pool, and the files that the leader and the member write for each other.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Answer, End, Gpus, SubmissionKey};
-use hsched_model::{GpuType, JobId, NodeName, Seconds, Time};
+use hsched_model::{GpuType, JobId, JobName, NodeName, Seconds, Time};
 
 /// An allocation: its Slurm job, and how often Slurm has requeued it: `17`, `17-1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,6 +33,9 @@ pub struct PoolReport {
     pub left: bool,
     /// The submissions that the member started, until the leader has dropped their orders.
     pub submissions: Vec<StartedSubmission>,
+    /// The jobs that ran out of memory here beside others on their GPU, and need one of their own.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub alone: BTreeSet<JobName>,
 }
 
 /// A node of a member.
@@ -54,6 +58,9 @@ pub struct MemberDevice {
     pub gpu_type: GpuType,
     /// The device's memory in bytes.
     pub memory: Option<u64>,
+    /// The number of the GPU on its node if the device is a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<usize>,
 }
 
 /// A submission that a member has claimed.
@@ -116,6 +123,9 @@ pub struct SubmissionStart {
     pub output: PathBuf,
     /// A device for each rank: its node, and its place among the devices of that node.
     pub devices: Vec<(NodeName, usize)>,
+    /// The other slots of the same GPUs, if the submission needs the GPUs exclusively.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<(NodeName, usize)>,
     /// CPUs and bytes of memory for each rank.
     pub needs: (u64, u64),
     pub gpus: Gpus,
@@ -131,8 +141,11 @@ pub struct SubmissionStart {
 /// The parameters of the pool's submission; its leader needs them to submit more allocations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolPlan {
-    /// Number of devices of an allocation.
+    /// Number of devices of an allocation; a slot is a device.
     pub capacity: u32,
+    /// Slots of each GPU; 0 and 1 mean that runs do not share GPUs.
+    #[serde(default)]
+    pub slots: u32,
     /// The scripts, one for each allocation that may exist at a time.
     pub scripts: Vec<PathBuf>,
     /// Options for sbatch.

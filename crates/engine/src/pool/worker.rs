@@ -8,7 +8,7 @@ use crate::pool::{
     parse, report_path, write,
 };
 use crate::{Answer, End, SubmissionKey};
-use hsched_model::{JobId, Time};
+use hsched_model::{JobId, JobName, Time};
 
 /// A task for a worker.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,6 +184,11 @@ impl<F: PoolFiles> Worker<F> {
             self.note_end(of, end, at, None);
         }
         self.write()
+    }
+
+    /// Adds jobs that need GPUs of their own to the next report.
+    pub fn note_alone(&mut self, jobs: &BTreeSet<JobName>) {
+        self.report.alone.extend(jobs.iter().cloned());
     }
 
     fn note_end(&mut self, of: SubmissionKey, end: End, at: Time, refusal: Option<Answer>) {

@@ -51,6 +51,16 @@ impl GpuSharing {
         self.outputs.insert(of.clone(), (output.to_owned(), length));
     }
 
+    /// Returns the jobs that get GPUs exclusively.
+    pub(crate) fn alone(&self) -> &BTreeSet<JobName> {
+        &self.alone
+    }
+
+    /// Adds jobs that ran out of memory elsewhere.
+    pub(crate) fn learn(&mut self, alone: impl IntoIterator<Item = JobName>) {
+        self.alone.extend(alone);
+    }
+
     /// Returns whether a job gets GPUs exclusively.
     pub(crate) fn wants_alone(&self, job: &JobName) -> bool {
         self.alone.contains(job)

@@ -217,7 +217,8 @@ impl ChangeContext<'_> {
         numbers.map(set).filter(|set| self.is_taken_and_fits(set)).take(SPLITS).collect()
     }
 
-    /// Returns half of the GPUs, with the limit that they need if it is known.
+    /// Returns half of the GPUs, and the most that enough nodes have if they have fewer than requested, with the limit
+    /// that they need if it is known.
     fn fewer_gpus(&self) -> Vec<ChangeSet> {
         let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
         if self.request.asks.gpus.len() != 1 || self.request.asks.exclusive {
@@ -225,7 +226,9 @@ impl ChangeContext<'_> {
         }
         let all = |nodes: u32, per_node: u32| u64::from(nodes) * u64::from(per_node);
         let before = to_f64(all(nodes, per_node));
-        let halves = [(nodes, per_node / 2), (nodes / 2, per_node)];
+        let mut fewer = vec![(nodes, per_node / 2), (nodes / 2, per_node)];
+        let most = self.most_gpus_per_node().map(|most| (nodes, most));
+        fewer.extend(most.filter(|most| !fewer.contains(most)));
         let set = |(nodes, per_node): (u32, u32)| {
             let factor = before / to_f64(all(nodes, per_node));
             let change = Change::Gpus { nodes, per_node };
@@ -234,8 +237,20 @@ impl ChangeContext<'_> {
             let longer = need.map(|need| need.least_limit).filter(|least| least.0 > self.request.limit.0);
             longer.and_then(|limit| set.and(&ChangeSet::new(Change::Limit(limit), None))).unwrap_or(set)
         };
-        let some = halves.into_iter().filter(|(nodes, per_node)| all(*nodes, *per_node) > 0);
+        let some = fewer.into_iter().filter(|(nodes, per_node)| all(*nodes, *per_node) > 0);
         some.map(set).filter(|set| self.is_taken_and_fits(set)).collect()
+    }
+
+    /// Returns the most GPUs per node that enough nodes have; `None` if they have as many as requested.
+    fn most_gpus_per_node(&self) -> Option<u32> {
+        let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
+        let counts = self.snapshot.nodes.iter().flat_map(|node| room::stock(node).into_values());
+        let counts: BTreeSet<u32> = counts.filter(|count| *count < per_node).collect();
+        let fits = |per_node: &u32| {
+            let change = Change::Gpus { nodes, per_node: *per_node };
+            room::fits(self.snapshot, &ChangeSet::new(change, None).applied(self.request))
+        };
+        counts.into_iter().rev().find(fits).filter(|_| !room::fits(self.snapshot, self.request))
     }
 
     fn is_taken_and_fits(&self, set: &ChangeSet) -> bool {

@@ -200,6 +200,15 @@ fn fewer_gpus_take_longer_and_get_the_limit_that_they_need() {
 }
 
 #[test]
+fn more_gpus_than_a_node_has_become_all_that_it_has() {
+    let free = queue(&[node("n1", "a100", &["p"])], &[], &[]);
+    let estimates = found(&free, &request("a100", 5, 24.0), &PastRuns::default());
+    let changes: Vec<&Change> = estimates.list.iter().flat_map(|estimate| &estimate.set.changes).collect();
+    let gpus = |per_node: u32| Change::Gpus { nodes: 1, per_node };
+    assert!(changes.contains(&&gpus(4)), "{changes:?}");
+}
+
+#[test]
 fn gpus_on_more_nodes_start_where_no_node_has_as_many() {
     let nodes = [node("n1", "a100", &["p"]), node("n2", "a100", &["p"])];
     let jobs = [running("n1", "a100", 2, 9.0), running("n2", "a100", 2, 9.0)];

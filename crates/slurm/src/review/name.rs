@@ -25,8 +25,10 @@ pub struct NameReview {
     pub gpus: Quantity,
     /// The idle fraction of the GPUs; `None` if it was not measured.
     pub idle_share: Option<f64>,
-    /// The runs that did not complete, by their state in lower case.
+    /// The runs that did not complete and were not interrupted, by their state in lower case.
     pub failures: BTreeMap<String, usize>,
+    /// The runs that Slurm preempted or requeued, by their state in lower case.
+    pub interruptions: BTreeMap<String, usize>,
     /// Number of runs that completed or ended because of their time or memory limit: a recommendation could
     /// have cut them.
     pub ended: usize,
@@ -70,9 +72,10 @@ const MORE: f64 = 1.0;
 fn of_name(runs: &[&AccountedRun]) -> Option<NameReview> {
     let latest =
         *runs.iter().max_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(std::cmp::Ordering::Equal))?;
-    let mut failures = BTreeMap::new();
+    let (mut failures, mut interruptions) = (BTreeMap::new(), BTreeMap::new());
     for run in runs.iter().filter(|run| run.state != SlurmState::Completed) {
-        *failures.entry(run.state.to_string().to_lowercase()).or_insert(0) += 1;
+        let kinds = if is_interrupted(&run.state) { &mut interruptions } else { &mut failures };
+        *kinds.entry(run.state.to_string().to_lowercase()).or_insert(0) += 1;
     }
     let ended: Vec<&AccountedRun> = runs.iter().copied().filter(|run| could_be_cut(run)).collect();
     let whole = || ended.iter().copied().filter(|run| run.state != SlurmState::OutOfMemory);
@@ -86,6 +89,7 @@ fn of_name(runs: &[&AccountedRun]) -> Option<NameReview> {
         gpus: Quantity { asked: latest.gpus.map(f64::from), ..Quantity::default() },
         idle_share: gpus::idle_share(whole()),
         failures,
+        interruptions,
         ended: ended.len(),
         cut: 0,
         waited_h: waited / 3600.0,
@@ -104,6 +108,11 @@ fn order(run: &AccountedRun) -> (f64, f64) {
     (run.submitted.unwrap_or(run.started).0, run.started.0)
 }
 
+/// Returns whether Slurm ended a run for another job or to start it again, which says nothing about the run.
+fn is_interrupted(state: &SlurmState) -> bool {
+    matches!(state, SlurmState::Preempted | SlurmState::Requeued | SlurmState::RequeueHold)
+}
+
 fn could_be_cut(run: &AccountedRun) -> bool {
     matches!(run.state, SlurmState::Completed | SlurmState::Timeout | SlurmState::OutOfMemory)
 }
@@ -117,6 +126,11 @@ impl NameReview {
     /// Returns the fraction of the runs that the recommendations would have cut.
     pub fn cut_share(&self) -> f64 {
         to_f64(self.cut) / to_f64(self.ended.max(1))
+    }
+
+    /// Returns the number of runs that were not interrupted.
+    pub fn uninterrupted(&self) -> usize {
+        self.runs - self.interruptions.values().sum::<usize>()
     }
 
     /// Adds the recommendations, from the runs that could have been cut.

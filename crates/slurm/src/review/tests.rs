@@ -99,6 +99,16 @@ fn failures_and_waits_are_counted() {
     assert_eq!((name_review.time.used_p50, name_review.ended, name_review.waited_h), (None, 0, 0.0));
 }
 
+#[test]
+fn preempted_and_requeued_runs_are_no_failures() {
+    // The states of the attempts of one job in `sacct -D`.
+    let name_review =
+        one(&["PREEMPTED", "REQUEUED", "PREEMPTED", "COMPLETED"].map(|state| PastRun { state, ..USUAL }));
+    assert_eq!((name_review.runs, name_review.uninterrupted()), (4, 1));
+    let kinds = [("preempted", 2), ("requeued", 1)].map(|(kind, runs)| (kind.to_owned(), runs));
+    assert_eq!((name_review.failures, name_review.interruptions), ([].into(), kinds.into()));
+}
+
 proptest! {
     /// Checks for arbitrary runs that at most the allowed number is cut, that a reduction is worthwhile, and
     /// that an increase stays near the request.

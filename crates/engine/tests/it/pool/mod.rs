@@ -107,6 +107,7 @@ pub(super) fn order(of: &SubmissionKey) -> Order {
         script: "s".into(),
         workdir: "w".into(),
         output: "o".into(),
+        beside: Vec::new(),
         devices: Vec::new(),
         needs: (1, 0),
         gpus: Gpus::default(),
