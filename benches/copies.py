@@ -2,7 +2,8 @@
 """Accuracy of a small training as one process, as 2 and as 4 copies of unequal speed: equal work, several seeds.
 
 Run from the top of the checkout with a Python that has torch: python3 benches/copies.py [SEEDS [EPOCHS]]. Prints a row for each number of copies:
-accuracy with its standard error, and the mean difference from one process with the same seed. Counts that every step was merged once.
+accuracy with its standard error, and the mean difference from one process with the same seed. Checks that every step
+was merged exactly once.
 """
 import glob
 import json

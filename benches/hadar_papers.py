@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The experiments of the paper on Hadar and HadarE, as far as what it prints allows; tables in Markdown.
+"""The experiments of the paper on Hadar and HadarE, as far as the paper gives their data; tables in Markdown.
 
 python3 benches/hadar_papers.py HSCHED PHILLY_CSV GAVEL_CSV [jobs|mixes|network]. PHILLY_CSV has the columns submit_s, duration_s and num_gpus; GAVEL_CSV is
 Gavel's table of steps per second.
@@ -13,11 +13,11 @@ import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
 PAIR = ["--utility", "normalised", "--worth", "delay"]
-# By GPU-hours, as in the paper's table: their maximum, and the kinds of jobs.
+# Classes of jobs by GPU-hours, as in the paper's table: the maximum GPU-hours of the class, and its kinds of jobs.
 CLASSES = [(1.0, ["ResNet-18 (batch size 128)"]), (10.0, ["CycleGAN"]), (50.0, ["LM (batch size 80)"]),
            (float("inf"), ["ResNet-50 (batch size 64)", "Transformer (batch size 64)"])]
-# Models of the five nodes: steps per second on a V100, and the relative speeds of T4 and K80. The values are
-# invented, because the paper has none.
+# Models that are trained on the five nodes: steps per second on a V100, and the relative speeds of T4 and K80. The
+# values are invented, because the paper has none.
 MODELS = [(9.0, 0.45, 0.16), (3.0, 0.35, 0.10), (6.0, 0.55, 0.22), (1.5, 0.40, 0.12), (4.0, 0.50, 0.18)]
 
 
@@ -98,7 +98,8 @@ def mixes(hsched: str) -> None:
 
 
 def network(hsched: str) -> None:
-    """ResNet-50 on four nodes of one GPU each behind links a hundred times slower than inside a node."""
+    """ResNet-50 on four nodes of one GPU each, with links as fast as inside a node and with links a hundred times
+    slower."""
     print("| jobs, network | `horizon` (one training on any GPUs) | `hadare`, 10 s a merge | ratio |")
     print("|---|---|---|---|")
     for count in (1, 2, 4):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The experiments of the papers on Hare and HLAS as ratios: python3 benches/hare_papers.py HSCHED [EXPERIMENT ...]
 
-Makes traces with `hsched generate trace --rules hare` and plays them with `hsched simulate`. Papers give relative results, so
-does this: the sum of weight times completion time (from arrival) for Hare, the mean completion time for HLAS.
+Makes traces with `hsched generate trace --rules hare` and plays them with `hsched simulate`. The papers report relative
+results, and this script prints ratios of the same values: the sum of weight times completion time (from arrival) for
+Hare, the mean completion time for HLAS.
 """
 import json
 import re
@@ -12,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 SEEDS = (0, 1, 2)
-# Sched_Homo has no counterpart; the fixed sizes of these policies are the numbers of tasks.
+# Sched_Homo has no counterpart in hsched. These policies give each job one GPU per task of an epoch.
 BASELINES = "gavel-fifo,srtf,srsf,allox,fifo"
 
 
@@ -48,7 +49,8 @@ class Bench:
         (self.folder / "trace.yaml").write_text(text)
 
     def play(self, policies, *options):
-        """Returns (mean completion time, sum of weight times completion time) by policy."""
+        """Returns (mean completion time, sum of weight times completion time) by policy, and for the key "POLICY gap"
+        the gap and the weighted completion time."""
         text = self.run("simulate", "--trace", "trace.yaml", "--cluster", "cluster.yaml", "--policy", policies, "--no-bound",
                         "--format", "json", *options)
         weights = self.weights()
@@ -72,7 +74,7 @@ def mean(values):
 
 
 def over_seeds(rows):
-    """Prints each policy's mean over the seeds of its ratio to the first policy."""
+    """Returns, as text, the ratio of each policy to the first policy, averaged over the seeds."""
     first = next(iter(rows[0]))
     ratios = {name: mean(row[name] / row[first] for row in rows) for name in rows[0]}
     return "  ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())

@@ -4,11 +4,13 @@
     python3 benches/mlfs_paper.py target/release/hsched philly_full.csv [NET]
     python3 benches/mlfs_paper.py target/release/hsched chronus_philly_mix1.csv [NET]
 
-The CSV has submit_s, duration_s and num_gpus; Philly's gets deadlines by the paper's rule, max(1.1 times the duration, half an hour to a day), Chronus's has
-its own (expect_time_list of the strict jobs). For each of three seeds, 620 jobs are drawn (of one week, where the trace is so long) and their arrivals moved
-together until they ask for all GPUs; urgencies are drawn from 0 to 10, losses are made up. Prints mean completion time, deadlines met, of all jobs and of
-the urgent ones (8 to 10), and what stopping early costs: the mean of (loss at the stop - loss at the last epoch) over the whole fall. NET is a file of
-hsched train-policy, for mlf-rl.
+The CSV has submit_s, duration_s and num_gpus. Jobs of Philly get deadlines by the paper's rule: max(1.1 times the
+duration, half an hour to a day). Chronus has its own deadlines (expect_time_list of the jobs whose job_type is strict).
+For each of three seeds, 620 jobs are drawn (from one week if the trace is longer than 14 weeks), and their arrival
+times are scaled so that the jobs need all GPUs; urgencies are drawn from 0 to 10, losses are made up. Prints mean
+completion time, deadlines met (by all jobs and by the urgent ones, 8 to 10), the fraction of jobs that were stopped
+early, and the cost of early stops: the mean of (loss at the stop - loss at the last epoch) / (total decrease of the
+loss). NET is a file of hsched train-policy, for mlf-rl.
 """
 
 import csv
@@ -24,7 +26,8 @@ POLICIES = ["mlf-h", "horizon", "srtf", "las", "fifo"]
 
 
 def read(path):
-    """Rows as (submit, duration, GPUs, deadline from submission or None)."""
+    """Returns rows (submit, duration, GPUs, deadline): the deadline counts from submission; it is 0 if the job has
+    none, and None if the file has no deadlines."""
     rows = []
     with open(path) as file:
         for row in csv.DictReader(file):
@@ -79,7 +82,7 @@ def met(jobs, ended, urgent):
 
 
 def lost(jobs, ended):
-    """How much of the whole fall of the loss early stops gave away, on average over all jobs."""
+    """Returns the part of the total decrease of the loss that early stops cost, on average over all jobs."""
     parts = []
     for job, own in zip(jobs, ended):
         losses = job["losses"]

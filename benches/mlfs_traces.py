@@ -3,8 +3,9 @@
 
     python3 benches/mlfs_traces.py FOLDER [COUNT]
 
-COUNT (25) traces of 40 jobs that request all of 4 nodes with 4 GPUs: run times are spread as on real clusters (half of them below 40 min, some a day), 1 to 4 GPUs,
-deadlines by the rule of the paper on MLFS, urgencies from 0 to 10. Half of the GPUs are of a type on which jobs take 1.5 to 4 times as long.
+COUNT (default: 25) traces of 40 jobs that together need all GPUs of 4 nodes with 4 GPUs: run times are spread as on
+real clusters (half of them below 40 min, some a day), 1 to 4 GPUs, deadlines by the rule of the paper on MLFS,
+urgencies from 0 to 10. Half of the GPUs are of a type on which jobs take 1.5 to 4 times as long.
 """
 
 import json

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """CPU time and memory of two versions of hsched, measured in pairs; a table in Markdown.
 
-python3 benches/pairs.py [--runs 5] OLD NEW [CASE...]. OLD and NEW are binaries of hsched; with --turn and --replay, also OLD,NEW binaries of the benches
-`turn` and `replay` (`cargo bench --no-run` prints where they are). All cases run without names: `plan`, `plan-large`, `simulate`, `bound`, `turn`, `replay`.
-The versions run in turn, and the median counts, because other work on the machine slows both of them. Times are CPU seconds (user and system).
+python3 benches/pairs.py [--runs 5] OLD NEW [CASE...]. OLD and NEW are binaries of hsched; with --turn and --replay,
+also OLD,NEW binaries of the benches `turn` and `replay` (`cargo bench --no-run` prints where they are). The cases are
+`plan`, `plan-large`, `simulate` and `bound`, and, if their binaries are given, `turn` and `replay`; without a CASE, all
+of them run. The versions run alternately, and the table has the medians, because other work on the machine slows both
+versions. Times are CPU seconds (user and system).
 """
 import argparse
 import os
@@ -52,7 +54,8 @@ COMMANDS: Dict[str, List[str]] = {
 
 
 def turn(bench: str, folder: str) -> Tuple[float, float]:
-    """Returns the CPU seconds of one turn with 3200 waiting jobs, from the difference between many and one."""
+    """Returns the CPU seconds of one turn with 3200 waiting jobs, from the difference between many turns and one, and
+    the peak memory in MiB."""
     def of(turns: int) -> Tuple[float, float]:
         return run([bench, "--bench", "decides::3200", "--sample-count", str(turns), "--sample-size", "1"], folder)
     many, one = of(TURNS + 1), of(1)

@@ -1,4 +1,4 @@
-//! Time that the policies take for problems of the paper's sizes: `cargo bench`.
+//! Time that policies take for problems of the paper's sizes and of other sizes: `cargo bench`.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 

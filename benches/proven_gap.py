@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """How near the optimum `hsched plan --policy optimal` is proven to be on large clusters, and what that costs; tables in Markdown.
 
-python3 benches/proven_gap.py [--seeds 20] [--runs 1] [--size GPUS,JOBS,BUDGET]... [--replicas MOST]... HSCHED [HSCHED...]. Of several programs each problem is given to one after the
-other, --runs times, and the median counts: they are compared in pairs on a machine with other work. Times are CPU seconds of the whole command, reading
-and printing included; memory is its peak. Problems have 6 GPU types in nodes of 8; jobs all differ, or are alike in 12 classes.
+python3 benches/proven_gap.py [--seeds 20] [--runs 1] [--size GPUS,JOBS,BUDGET]... [--replicas MOST]... HSCHED
+[HSCHED...]. Each problem is solved by one program after the other, --runs times, and the table has the medians: other
+work on the machine then slows all programs alike. Times are CPU seconds of the whole command, reading and printing
+included; memory is its peak. Problems have 6 GPU types in nodes of 8; jobs all differ, or are alike in 12 classes.
 
 With --replicas MOST, jobs all differ and synchronise at every step, and nodes have MOST GPUs. Each problem is planned with single GPUs, and with replicas of 1 to MOST GPUs, a random
 number for each job; the table shows the gap with replicas, and how much longer the command takes than with single GPUs.
@@ -44,7 +45,8 @@ def make_alike(folder: str) -> None:
 
 
 def give_replicas(folder: str, most: int, seed: int) -> None:
-    """Writes the jobs with replicas of 1 to `most` GPUs, as fast as so many single GPUs, to replicas.yaml."""
+    """Writes the jobs with replicas of 1 to `most` GPUs, each as fast as the same number of single GPUs, to
+    replicas.yaml."""
     sizes = random.Random(seed)
     with open(folder + "/jobs.yaml") as file, open(folder + "/replicas.yaml", "w") as out:
         for line in file:

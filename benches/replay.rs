@@ -72,7 +72,7 @@ impl Random {
     }
 }
 
-/// Jobs of 1 to 8 GPUs whose lengths have heavy tails.
+/// Returns a trace of jobs with 1 to 8 GPUs whose lengths have heavy tails.
 fn trace(gpus: u32, jobs: usize) -> Trace {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut at = 0.0;
@@ -97,7 +97,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
     Trace::of_entries(cluster(gpus), (0..jobs).map(entry).collect::<Vec<_>>())
 }
 
-/// A job that takes this number of seconds on the V100s that it requests.
+/// Returns a job that takes this number of seconds on the V100s that it requests.
 fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
     let rate = |speed: f64| {
         let rate = 100.0 * (1.0 + kind / 26.0) * speed;

@@ -132,8 +132,9 @@ hs_is_over() {
   [[ -n $own ]]
 }
 
-# Returns whether job $1, which has ended, was cancelled: it records the same status at its time limit. squeue shows
-# ended jobs for some minutes, accounting for longer. If neither shows the job, it was not cancelled.
+# Returns whether job $1, which has ended, was cancelled: it records the same status at its time
+# limit. squeue shows ended jobs for some minutes, accounting for longer. If neither shows the job,
+# it counts as not cancelled.
 hs_was_cancelled() {
   local state='' try
   for ((try = 0; try < 24; try++)); do
@@ -164,7 +165,8 @@ hs_race() {
 
 # Records that job $1 claims the training, unless another job has, and prints the job that has the claim.
 hs_take() {
-  # It lies among the reports of the race's first request, which may never have started. If this fails, the link fails.
+  # The claim lies among the reports of the race's first request, which may never have started. If
+  # the directory cannot be created, neither can the link.
   (umask 077 && mkdir -p -- "${hs_claim%/*}")
   # Creating a symbolic link is atomic, even on file systems without hard links.
   ln -s -T -- "$1" "$hs_claim" 2>/dev/null
@@ -300,7 +302,8 @@ hs_write_gpus() {
   if (($1 == 1)); then printf '1 node with %s\n' "$list"; else printf '%d nodes with %s\n' "$1" "$list"; fi
 }
 
-# Rank 0 is on node 0. Its name may not resolve outside Slurm.
+# Sets the address and the port of rank 0, which is on node 0. The name of the node may not resolve
+# outside Slurm.
 hs_find_master() {
   local try seed
   hs_master_addr=${hs_hosts[0]}
@@ -325,8 +328,9 @@ hs_find_master() {
   fi
 }
 
-# A requeued job resumes after the last epoch that rank 0 reported, including reports of the previous submission. Like
-# hsched, this ignores lines that are not JSON objects and epochs beyond those of the job.
+# Sets hs_epochs_done to the last epoch that rank 0 reported, before this job was requeued or in the
+# previous submission. Like hsched, this ignores lines that are not JSON objects and epochs beyond
+# those of the job.
 hs_count_epochs() {
   local report line epoch pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]{1,9})(\.0*)?[[:space:]]*[,}]'
   for report in "$hs_report_dir_before" "$hs_report_dir"; do
@@ -363,7 +367,7 @@ hs_set_environment() {
   IFS=$' \t\n'
 }
 
-# srun also reads options from the environment, which the user's shell may have set.
+# Unsets the variables from which srun reads options: the user's shell may have set them.
 hs_clear_knobs() {
   local name
   for name in $(compgen -e); do

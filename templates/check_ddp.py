@@ -1,6 +1,6 @@
 """The checks of `hsched check-ddp`: real ranks of unequal size, against one process that does it all.
 
-hsched gives this text to Python's standard input, behind two lines that set PACKAGE (paths and texts of hsched_ddp) and
+hsched gives this text to Python's standard input, after two lines that set PACKAGE (paths and texts of hsched_ddp) and
 DEVICE ("cpu" or "cuda"). It prints one JSON object. Nothing is left on the disk.
 """
 import datetime
@@ -107,7 +107,8 @@ class Bench:
         return model.to(self.me.device, dtype)
 
     def normalised(self, group: Any = None) -> Any:
-        """A model that normalises over the samples of all ranks, as SyncBatchNorm does on GPUs; without a group, of this one."""
+        """Returns a model that normalises over the samples of all ranks, as SyncBatchNorm does on GPUs, or of this rank
+        if there is no group."""
         torch, model = self.torch, self.model(self.torch.float64)
 
         class Total(torch.autograd.Function):  # type: ignore[name-defined,misc]
@@ -171,7 +172,7 @@ class Bench:
                 self.worst.add(name, self.error(self.gradient(model), wanted))
 
     def check_extra_passes(self, batches: Tuple[int, ...]) -> None:
-        """Makes forward passes without a backward pass and a second backward pass, where ranks make unequal numbers of passes."""
+        """Makes forward passes without a backward pass and second backward passes, in unequal numbers on the ranks."""
         me = self.ranks(batches, 3)
         if me is None:
             return
@@ -193,7 +194,7 @@ class Bench:
             self.worst.add("extra passes", self.error(self.gradient(generator), 2 * wanted))
 
     def check_statistics(self, batches: Tuple[int, ...]) -> None:
-        """Runs a loop without Training over a model in which each rank's samples count for the others."""
+        """Trains, in a loop without Training, a model whose outputs depend on the samples of all ranks."""
         me = self.ranks(batches, None)
         if me is None:
             return

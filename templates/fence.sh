@@ -18,9 +18,9 @@ hs_take_fence() {
     if ((name > newest)); then newest=$name; fi
     if ((${SLURM_RESTART_COUNT:-0} > 0 && name > own)) && [[ $(readlink -- "$hs_fence/$name") == "$hs_id" ]]; then own=$name; fi
   done
-  # This is a requeued job, and a newer submission has started. A job without a number, which had not started
-  # before, may also be the oldest: it leaves the training to the current holder. Not under "hsched run",
-  # where ids are reused.
+  # If this requeued job has a number, a newer submission has started since. If it has none, because
+  # it had not started before, it may be the oldest or the newest: it leaves the training to the
+  # holder of the newest number only while that runs. Not under "hsched run", where ids are reused.
   if ((${SLURM_RESTART_COUNT:-0} > 0 && own < newest)) && [[ $hs_launch != local && $hs_launch != steps ]]; then
     holder=$(readlink -- "$hs_fence/$newest")
     if ((own > 0)) || hs_is_running "$holder"; then
@@ -33,7 +33,7 @@ hs_take_fence() {
     [[ -L $hs_fence/$hs_ticket ]] || hs_fail "cannot create a symbolic link in $hs_fence"
     hs_ticket=$((hs_ticket + 1))
   done
-  # Under "hsched run", the guard has already killed the old ranks.
+  # On this machine, the guard of "hsched run" has already killed the old ranks.
   while [[ $hs_launch != local ]] && hs_has_ranks && ((SECONDS < until && hs_stopping == 0)); do sleep 0.5; done
   hs_remove_old_tickets
 }

@@ -64,8 +64,8 @@ hs_claim_piece() {
   fi
 }
 
-# Ends the chain if the previous piece was killed before it evaluated itself and changed no checkpoint. If earlier pieces
-# have saved, allows a few more tries.
+# Ends the chain if the previous piece was killed before it evaluated itself and changed no checkpoint. If an earlier
+# piece has saved, allows a few such pieces in a row.
 hs_refuse_standstill() {
   local before=$hs_report_dir/checkpoints-$hs_follows
   if [[ -n $(hs_word_of "$hs_follows") || ! -r $before ]]; then return; fi
@@ -237,7 +237,8 @@ hs_list_script() {
   done < <(grep -l -z -x -F -- "HSCHED_PIECE=$hs_report_dir/$hs_token" /proc/[0-9]*/environ 2>/dev/null)
 }
 
-# Decides whether the chain continues: not if the script has ended by itself with status 0, and not if no checkpoint has changed.
+# Decides whether the chain continues. It ends if the script has ended by itself with status 0, if no checkpoint has
+# changed although the piece had time to save, or if the script has failed in too many pieces in a row.
 hs_judge_piece() {
   local failures=0 file=$hs_report_dir/failures
   if ((hs_status == 0)) && [[ ! -e $hs_report_dir/.asked.$hs_token ]]; then

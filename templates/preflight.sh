@@ -45,7 +45,8 @@ hs_check_gpu() {
   fi
 }
 
-# Sets hs_reason if a small all-reduce of all ranks fails, does not end, or shows a link that is far slower than the others.
+# Sets hs_reason if a small all-reduce of all ranks fails or does not end, or if the links of this node are far slower
+# than the others.
 # Needs the job's Python with torch; its last line shows how far it got.
 hs_check_links() {
   local word python='' answer last left=$((hs_end_of_check - SECONDS - 1))

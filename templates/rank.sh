@@ -250,7 +250,7 @@ hs_on_node_exit() {
 }
 
 # Prints a script that sets the exported variables and functions and the directory of this shell in another rank, without
-# the variables that Slurm set for this task. $1: names that were exported before the lines ran.
+# the variables that Slurm or hsched set for this task. $1: names that were exported before the lines ran.
 hs_print_environment() {
   local hs_name
   for hs_name in $1; do

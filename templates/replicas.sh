@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Functions of the batch shell for jobs whose replicas have several GPUs: ranks of a replica are adjacent in the table and share its
-# batch. Inserted after the other functions, two of which it extends.
+# batch. Inserted after the other functions: it replaces hs_join_batches and extends hs_export_common.
 # The first part of the script sets the variables, and the ranks read what is set here:
 # shellcheck disable=SC2154,SC2034,SC2016
 

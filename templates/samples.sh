@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Samples of the activity of a node's ranks, one line a minute in the file samples/NODE.jsonl of the report folder: CPU
-# time and state of the processes and, if there is an nvidia-smi, GPU utilisation, memory and power.
+# time, state, steps and phase of the ranks and, if there is an nvidia-smi, GPU utilisation, memory and power.
 # No process waits for the sampler, and its failure does not affect the ranks.
 # The first part of the script sets the variables, or one function sets them for others:
 # shellcheck disable=SC2154,SC2034

@@ -20,7 +20,7 @@ hs_rank_program() {
   fi
 }
 
-# Starts srun in the background: bash runs a trap only while it waits.
+# Starts srun in the background: bash runs no trap before a command in the foreground has ended.
 hs_start_ranks() {
   local k nodes per_node cpus variable
   # No --gpu-bind: without it, every rank sees all GPUs of its node; "none" would unset CUDA_VISIBLE_DEVICES.
@@ -118,7 +118,8 @@ hs_local_step() {
   exit "$status"
 }
 
-# A rank that the signal killed before it set its trap has nothing to save.
+# Runs a rank; if it fails, kills the others. A rank that the signal killed before it set its trap
+# has nothing to save and counts as stopped.
 hs_local_rank() {
   trap : USR1 TERM
   "$@"

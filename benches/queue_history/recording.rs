@@ -70,7 +70,7 @@ fn time(text: &str) -> Option<Time> {
 
 impl Recording {
     /// Reads a file, compressed with gzip or not. A row without the time of its look belongs to no day and is
-    /// skipped, with a message on standard error; other missing values of a row are unknown.
+    /// skipped, with a message on standard error. Other missing values of a row are unknown or get a default.
     pub fn read(path: &str) -> Result<Self, Box<dyn Error>> {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes)?;

@@ -18,9 +18,9 @@ const MANY_GPUS: u32 = 4;
 #[derive(Default)]
 pub struct Score {
     told: Vec<ScoredStart>,
-    /// Submissions that started but got no estimate, and submissions that started although the estimate was
-    /// that they never would.
+    /// Submissions that started but got no estimate.
     unanswered: usize,
+    /// Submissions that started although the estimate was that they never would.
     refused: usize,
     never: Never,
 }
@@ -34,7 +34,7 @@ struct Never {
     not_named: Vec<u64>,
 }
 
-/// An estimated start, in seconds after the look.
+/// An estimated start with its errors, in seconds; `waited` is the time from the look to the real start.
 struct ScoredStart {
     gpus: u32,
     waited: f64,

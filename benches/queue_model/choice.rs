@@ -1,5 +1,5 @@
-//! The choice of a request in a world with other rules than the model's: the model's choice against all other
-//! requests.
+//! The choice of a request in a world with other rules than the model's: the model's choice compared with the
+//! best request, with a race and with simple rules.
 
 use hsched_model::{Candidate, choose};
 use hsched_queue::{Question, Request, RequestId, StartEstimate, forecast};

@@ -13,7 +13,7 @@ use crate::world::{Trial, World};
 
 const DECISIONS: usize = 12;
 const SAMPLES: usize = 24;
-/// Number of requests of each job that are considered together.
+/// Maximum number of requests of each job that are considered together.
 const MOST: usize = 8;
 
 /// Prints the mean time to the end of several jobs that are submitted at once, at three loads, in worlds of
@@ -74,7 +74,8 @@ fn alone(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     options.iter().map(|option| ranked(&snapshot, option)[0]).collect()
 }
 
-/// Like `watch --queue`: the queue of each job contains the likely requests of the jobs before it.
+/// Returns requests chosen as by `watch --queue`: the queue of each job contains the likely requests of the
+/// jobs before it.
 fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let mut snapshot = world.snapshot();
     let mut chosen = Vec::new();

@@ -25,9 +25,9 @@ pub struct Submission {
     pub run: f64,
     /// Time of the query, in Unix seconds.
     pub at: f64,
-    /// The start by `sbatch --test-only`.
+    /// The start according to `sbatch --test-only`, in Unix seconds.
     pub testonly: Option<f64>,
-    /// The start by a later `squeue --start`.
+    /// The start according to a later `squeue --start`.
     pub squeue: Option<String>,
     pub snap: Vec<String>,
     pub waited_s: Option<f64>,

@@ -1,6 +1,6 @@
-//! A small cluster with rules that are not those of the model: passes once a minute, only the first pending
-//! job of a type has a reservation (EASY), jobs go to the fullest node that has room, and priorities follow
-//! the users' past use and the jobs' age.
+//! A small cluster with rules that are not those of the model: a pass at most once a minute, when a job
+//! arrives or ends; only the first pending job of a type has a reservation (EASY); jobs go to the fullest
+//! node that has room; and priorities follow the users' past use and the jobs' age.
 
 use hsched_model::{GpuType, Seconds};
 use hsched_queue::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Snapshot};

@@ -163,12 +163,12 @@ fn fastest(options: &[Request], of: impl Fn(usize) -> bool) -> Option<usize> {
     all.min_by(|&a, &b| options[a].run.0.total_cmp(&options[b].run.0))
 }
 
-/// Always four GPUs of the fastest type.
+/// Chooses four GPUs of the fastest type.
 fn fixed(_: &Site, _: &Snapshot, options: &[Request]) -> Option<usize> {
     options.iter().position(|option| gpus(option) == "4 a100")
 }
 
-/// The fastest request whose GPUs are free, or else the fastest request.
+/// Chooses the fastest request whose GPUs are free, or else the fastest request.
 fn free_now(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
     let free = |node: &hsched_queue::QueueNode, gpu_type: &GpuType| {
         let all: u32 =

@@ -15,7 +15,7 @@ pub struct ClusterClock {
 
 impl ClusterClock {
     /// Reads the clock of the cluster in a directory: runs `date` under it five times and uses the quickest
-    /// answer.
+    /// answer. A cluster without the file `etc/clock` uses the machine's clock.
     pub fn of(cluster: &Path) -> Self {
         let Ok(text) = fs::read_to_string(cluster.join("etc/clock")) else {
             return Self { speed: 1.0, offset: 0.0 };

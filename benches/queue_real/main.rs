@@ -1,6 +1,7 @@
 //! Accuracy of start estimates on a real Slurm: `record` submits to a running development cluster and keeps
 //! the queue before each submission and its outcome; `score` estimates each start from that queue and
-//! compares; `choose` lets four policies choose requests for equal jobs and compares the times to their ends.
+//! compares; `each` also prints each start, and `picture` draws the starts; `choose` lets four policies
+//! choose requests for equal jobs and compares the times to their ends.
 //!
 //! `slurm/measure-starts` and `slurm/measure-choice` run them. The estimates are made afterwards, so that one
 //! recording serves every version of the model.

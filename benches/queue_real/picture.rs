@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// Sides of the square and its margin.
 const SIDE: f64 = 520.0;
 const MARGIN: f64 = 56.0;
-/// Range of the axes, in minutes; shorter waits are at the edge.
+/// Range of the axes, in minutes; shorter and longer waits are at the edges.
 const FROM: f64 = 5.0;
 const TO: f64 = 6000.0;
 const MARKS: [(f64, &str); 6] =
@@ -14,7 +14,7 @@ const MARKS: [(f64, &str); 6] =
 /// Colours by number of GPUs.
 const COLOURS: [(u32, &str); 4] = [(1, "#4477aa"), (2, "#228833"), (4, "#ccbb44"), (8, "#ee6677")];
 
-/// A start, in seconds.
+/// The wait of a job and its estimate, in seconds.
 pub struct Point {
     pub gpus: u32,
     pub low: f64,

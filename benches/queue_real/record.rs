@@ -30,7 +30,8 @@ pub struct Plan {
     pub most_hours: u32,
 }
 
-/// Writes the recording to `out` after all submissions, and repeatedly until all of them have started.
+/// Writes the recording to `out` after all submissions, and repeatedly until all of them have started or the
+/// time to wait for the last start is over.
 pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
     let mut site = Site::of(cluster);
     let mut draw = Draw::new(plan.seed);
@@ -73,7 +74,7 @@ fn write(submissions: &[Submission], out: &Path) {
     }
 }
 
-/// A submitted job.
+/// A job to submit.
 #[derive(Clone, Copy)]
 pub struct Order<'a> {
     pub asks: &'a Asks,
@@ -89,7 +90,7 @@ pub struct Ended {
     pub end: f64,
 }
 
-/// The options of a job for sbatch.
+/// Returns the options of a job for sbatch.
 fn options(order: &Order<'_>) -> Vec<String> {
     let gpus = &order.asks.gpus[0];
     let gpu_type = gpus.gpu_type.as_ref().expect("a type");

@@ -43,7 +43,7 @@ def network() -> torch.nn.Module:
 
 
 def make_data(samples: int) -> TensorDataset:
-    """The same on every rank and in every run."""
+    """Returns the same data on every rank and in every run."""
     torch.manual_seed(1)
     teacher, inputs = network(), torch.randn(samples, 16)
     with torch.no_grad():
@@ -69,7 +69,7 @@ def main() -> None:
     def loss_of(batch: Any) -> torch.Tensor:
         inputs, labels = (part.to(me.device) for part in batch)
         outputs = model(inputs)
-        time.sleep(sleep_s * len(inputs))  # now: at the begin of a pass DDP sometimes lets the ranks meet
+        time.sleep(sleep_s * len(inputs))  # after the forward pass, at whose start DDP sometimes synchronises the ranks
         return torch.nn.functional.cross_entropy(outputs, labels)
 
     if training.resume() and me.rank == 0:

@@ -5,8 +5,8 @@
     python3 examples/optuna/search.py --trials 20 --run "hsched run --devices cpu:2"
 
 Run it from the root of the repository. Without --run, start `hsched watch` (Slurm) beside it. Trials that are worse than
-the median of the others after the same epoch are pruned. The study is in optuna.db: a search that was interrupted goes on
-when it is started again, and what its trials have reached meanwhile is not lost.
+the median of the others after the same epoch are pruned. The study is in optuna.db: an interrupted search continues
+when it is started again, and the results that its trials have reached meanwhile are kept.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Search:
         self.ask = subprocess.Popen([hsched, "ask", arguments.job], stdin=pipe, stdout=pipe, text=True)
         self.tell = subprocess.Popen([hsched, "tell", NAME, "--follow"], stdout=pipe, text=True)
         self.runner = None
-        self.trials = {}  # those under way, by number; None if an earlier process of this program asked for them
+        self.trials = {}  # unfinished trials by number; None if an earlier process of this program chose the values
         self.pruned = set()
 
     def run(self):

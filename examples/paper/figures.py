@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Figs. 9 to 18 and Tables IV and V of the TPDS 2024 paper on JPS and HAS, played with hsched; one command each:
+"""Figs. 9 to 18 and Tables IV and V of the TPDS 2024 paper on JPS and HAS, reproduced with hsched; one command each:
 
     python3 examples/paper/figures.py fig9 [--hsched hsched] [--seeds 10]
 
-`why12`, `why13` and `why15` change the one thing that is said to be the cause of a difference from the paper. Prints a table in Markdown. The paper prints speeds of two models on two GPU types, and the lengths of all jobs; all other inputs
-are made up here so that the heterogeneity (eq. 35) is the paper's 1.15. So only relative figures compare: docs/papers.md.
+`why12`, `why13` and `why15` change the one thing that is said to be the cause of a difference from the paper. Prints a
+table in Markdown. The paper prints speeds of two models on two GPU types, and the lengths of all jobs; all other inputs
+are made up here so that the heterogeneity (eq. 35) is the paper's 1.15. So only relative figures can be compared: see
+docs/papers.md.
 """
 import argparse
 import itertools
@@ -41,7 +43,7 @@ class Player:
         return dict(json.loads(done.stdout))
 
     def cluster(self, counts: Sequence[int]) -> None:
-        """Nodes of at most five GPUs of one type; `counts` are GPUs by type."""
+        """Writes cluster.yaml with nodes of at most five GPUs of one type; `counts` are GPUs by type."""
         lines = ["network_gbps: 10", "intra_node_gbps: 300", "nodes:"]
         for name, count in zip(TYPES, counts):
             for first in range(0, count, 5):
@@ -49,7 +51,7 @@ class Player:
         (self.folder / "cluster.yaml").write_text("\n".join(lines) + "\n")
 
     def jobs(self, count: int, error: float = 0.0, seed: int = 0, gpus: Optional[Sequence[int]] = None) -> None:
-        """The first models, their speeds wrong by up to `error`; `gpus` are fixed numbers of GPUs."""
+        """Writes jobs.yaml with the first models, their speeds wrong by up to `error`; `gpus` are fixed GPU counts."""
         draw = random.Random(seed)
         lines = ["jobs:"]
         for number, (name, (samples, epochs, batch, size, speeds)) in enumerate(itertools.islice(MODELS.items(), count)):
@@ -64,7 +66,7 @@ class Player:
         return self.json("plan", "jobs.yaml", "--cluster", "cluster.yaml", "--no-cache", "--no-bound", "--policy", policy, *options)
 
     def jps(self, samples: int, *options: str) -> List[Plan]:
-        """JPS draws at random: a plan for each seed."""
+        """Returns a plan for each seed, because JPS draws at random."""
         return [self.plan("jps", "--samples", str(samples), "--seed", str(seed), *options) for seed in range(self.seeds)]
 
     def simulate(self, policies: str, *options: str) -> List[Dict[str, Any]]:
@@ -86,13 +88,13 @@ def show(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def even(gpus: int) -> Tuple[int, int, int]:
-    """GPUs by type, as equal as whole nodes of five allow."""
+    """Returns the GPUs by type, as equal as whole nodes of five allow."""
     nodes = gpus // 5
     return 5 * ((nodes + 2) // 3), 5 * ((nodes + 1) // 3), 5 * (nodes // 3)
 
 
 def schemes(player: Player) -> List[Tuple[str, List[Plan]]]:
-    """All schemes of Fig. 9 on the jobs and the cluster that are there; `optimal` proves what exhaustive search would find."""
+    """Returns the plans of all schemes of Fig. 9; `optimal` proves what an exhaustive search would find."""
     jps = [(f"jps, N = {samples}", player.jps(samples)) for samples in (20, 40, 60)]
     names = ["optimus", "optimus-lb"]
     return [(name, [player.plan(name)]) for name in names] + jps + [(name, [player.plan(name)]) for name in ("has", "optimal")]
@@ -172,7 +174,7 @@ def fig14(player: Player) -> None:
 
 
 def true_jct(plan: Plan) -> float:
-    """Mean JCT of a plan that was computed with wrong speeds."""
+    """Returns the mean JCT, at the right speeds, of a plan that was computed with wrong speeds."""
     times = []
     for job in plan["jobs"]:
         speeds = dict(zip(TYPES, MODELS[job["name"]][4]))

@@ -48,7 +48,7 @@ def network() -> nn.Sequential:
 
 
 def make_data(samples: int) -> TensorDataset:
-    """The same on every rank and in every run."""
+    """Returns the same data on every rank and in every run."""
     torch.manual_seed(1)
     teacher, inputs = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4)), torch.randn(samples, 16)
     with torch.no_grad():
@@ -85,7 +85,7 @@ class Checkpoint:
         model, optimizer = get_state_dict(self.model, self.optimizer)
         state = {"model": model, "optimizer": optimizer}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that each rank reads by itself
+            warnings.simplefilter("ignore")  # the warning that each rank reads by itself
             dcp.load(state, checkpoint_id=folder, no_dist=True)
         set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
 

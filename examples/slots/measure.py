@@ -26,7 +26,7 @@ JOBS = """jobs:
 
 
 def measure(slots: int) -> float:
-    """Runs all with this number of slots, prints the times, and returns the wall time."""
+    """Runs all jobs with this number of slots, prints the times, and returns the wall time."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "jobs.yaml").write_text(JOBS % TRAIN, encoding="utf-8")
         env = dict(os.environ, HSCHED_STATE_DIR=os.path.join(folder, "state"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A run that uses a third of a core and waits for the rest, as one that waits for its data does: 0.1 s of work, then 0.2 s of nothing."""
+"""A run that uses a core a third of the time, like one that waits for its data: 0.1 s of work, then 0.2 s of sleep."""
 import json
 import os
 import time

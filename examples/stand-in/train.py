@@ -3,7 +3,7 @@
 
 It reads the variables that hsched gives to every rank, and does with them what a real training has to do: meet
 the other ranks at MASTER_ADDR:MASTER_PORT after every step, report every epoch, save and exit 85 on SIGUSR1, and
-go on from there when it is started again. Python 3.6 or later; the standard library is enough.
+continue from there when it is started again. Python 3.6 or later; the standard library is enough.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
-SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
+SAVED = 85  # the exit status of a rank that saved its state and should be resumed
 Speed = Tuple[float, float]  # seconds per step, and seconds per sample on top
 
 
@@ -236,7 +236,7 @@ def write_flag(peer: socket.socket, flag: bool, rank: int) -> None:
 
 
 def load(me: Rank) -> Tuple[int, int]:
-    """Returns where to go on: the epoch (from 1) and how many of its steps are done."""
+    """Returns where to resume: the epoch (from 1) and how many of its steps are done."""
     try:
         with open(me.checkpoint) as file:
             saved = json.load(file)
@@ -281,7 +281,7 @@ def sleep_until(deadline: float) -> None:
 
 
 def report(me: Rank, epoch: int, samples: int, compute_s: float, epoch_s: float) -> None:
-    """Of a replica, the first rank reports."""
+    """Reports an epoch; in a replica, only the first rank reports."""
     if me.replica_rank != 0:
         return
     line = {"epoch": epoch, "rank": me.rank, "samples": samples, "compute_s": round(compute_s, 6), "epoch_s": round(epoch_s, 6),

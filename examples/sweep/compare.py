@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains all samples of search.yaml to the end, then again with halving, and prints what that saves and whether it finds the best.
 
-usage: examples/sweep/compare.py [HSCHED]    from the root of the repository; takes minutes, and twenty of them without other work
+usage: examples/sweep/compare.py [HSCHED]    from the root of the repository; takes twenty minutes on an idle machine
 """
 import json
 import os

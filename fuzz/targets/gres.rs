@@ -1,11 +1,11 @@
-//! GRES and TRES texts: every part is kept, either in the counts or as printed.
+//! GRES and TRES texts: no text causes a panic, and printed counts of GPUs read back with the same total.
 #![no_main]
 
 use hsched_slurm::{Gres, Tres};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let gres = Gres::parse(text);
-    // Its printed form reads back as the same.
+    // The printed counts read back with the same total.
     let one = |(gpu_type, count): &(_, u32)| format!("gpu:{gpu_type}:{count}");
     let printed: Vec<String> = gres.gpus.iter().map(one).collect();
     assert_eq!(Gres::parse(&printed.join(",")).gpu_total(), gres.gpu_total(), "{printed:?}");

@@ -1,5 +1,5 @@
-//! Batch scripts with options beside them: after a value is replaced in place, the new value is read, and
-//! nothing else changes.
+//! Batch scripts with options beside them: after a value is replaced in place, the same option has the new
+//! value.
 #![no_main]
 
 use std::collections::BTreeMap;

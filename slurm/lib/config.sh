@@ -92,8 +92,8 @@ JobAcctGatherFrequency=task=1
 END
 }
 
-# While a node does not answer, newer controllers ping no other for MessageTimeout and some seconds: a shorter
-# SlurmdTimeout takes all nodes for dead then.
+# While one node does not answer, newer controllers do not ping the others for MessageTimeout and
+# some seconds: with a shorter SlurmdTimeout, they would then set all nodes down.
 timeout_settings() {
   local slurmd message tcp
   IFS=/ read -r slurmd message tcp <<<"$TIMEOUTS"

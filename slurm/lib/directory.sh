@@ -25,7 +25,7 @@ lock_directory() {
   while true; do
     exec 9>>"$DIR.lock" || fail "cannot write $DIR.lock"
     flock --wait 60 9 || fail "another dev-cluster works on $DIR"
-    # The previous holder has removed the lock file.
+    # If the previous holder has removed the lock file, the lock is of no use.
     [[ $DIR.lock -ef /proc/self/fd/9 ]] && break
     exec 9>&-
   done

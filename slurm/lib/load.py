@@ -15,7 +15,7 @@ import time
 ACCOUNTS = {"astro": 50, "bio": 30, "chem": 20}  # and their shares
 # Users that exist on every Debian; root submits as each of them, other users only as themselves.
 USERS = ["daemon", "bin", "games", "man", "lp", "mail", "news", "uucp"]
-LIMITS = [(60, 30), (180, 30), (720, 30), (1440, 10)]  # minutes, and how often
+LIMITS = [(60, 30), (180, 30), (720, 30), (1440, 10)]  # minutes, and their weights
 COUNTS = [(1, 50), (2, 25), (4, 20), (8, 5)]
 NICE = [0, 0, 300, 600, 1000]
 MOST_RETRIES = 5
@@ -93,7 +93,7 @@ def draw(rng, users, types, popularity):
 
 
 def submit(user, options, runs, speed):
-    """Submits as the user; prints the reason if Slurm refuses, and tries again if it is busy."""
+    """Submits as the user; retries if sbatch fails, and prints the reason of the last failure."""
     command = ["sbatch", "--parsable", "-J", "load", "-D", "/tmp", "-o", "/dev/null", *options, "--wrap", f"sleep {runs * 60 / speed:.3f}"]
     as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     for attempt in range(MOST_RETRIES):

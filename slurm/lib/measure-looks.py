@@ -4,7 +4,7 @@ usage: measure-looks.py record CLUSTER_DIR OUT_FILE HOURS SEED HSCHED
        measure-looks.py table OUT_FILE...
 
 `slurm/measure-looks` calls it, as root. `USER` sees only its own jobs, root sees all; each has a state directory of its own. A line of
-OUT_FILE is a job that was submitted: what both were told of it before, and how long it waited. All times are the cluster's.
+OUT_FILE is a submitted job: its estimates for both users, and how long it waited. All times are the cluster's.
 """
 import calendar
 import json
@@ -24,7 +24,7 @@ EACH_HOUR = 2
 KINDS = [("a100", 12), ("v100", 12), ("t4", 8)]
 COUNTS = [(1, 50), (2, 30), (4, 20)]
 LIMITS = [(1, 3), (3, 3), (8, 3), (16, 1)]  # hours
-MOST_WAIT = 24 * 3600  # how long it is watched after the last submission
+MOST_WAIT = 24 * 3600  # how long jobs are watched after the last submission
 LOOK = 1800
 TOLERANCE = 150  # the duration of a start on this clock
 

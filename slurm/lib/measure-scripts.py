@@ -70,7 +70,7 @@ def families(seed):
     made = []
     for number in range(FAMILIES):
         limit = pick(rng, LIMITS)
-        used = rng.uniform(0.03, 0.4)  # as a quarter of an hour and more of what was asked for: half of all jobs use less than a quarter
+        used = rng.uniform(0.03, 0.4)  # of the time limit: half of all real jobs use less than a quarter of theirs
         made.append(Family(f"family{number}", pick(rng, KINDS), pick(rng, COUNTS), limit, max(1800.0, limit * 3600 * used),
                            rng.choice([2, 4, 8]), rng.choice([8, 16, 32]), number))
     return made

@@ -3,7 +3,7 @@
 usage: record-limits.py limits SEED                         (sets limits, drawn by chance, before others submit)
        record-limits.py record CLUSTER_DIR OUT_DIR COUNT SEED HSCHED
 
-`slurm/measure-limits` calls it, as root, for the submissions are those of three users. OUT_DIR has the form that the bench
+`slurm/measure-limits` calls it, as root, because it submits as three users. OUT_DIR has the form that the bench
 `queue_limits` reads: site.json, snapshots.tar.gz and submissions.jsonl. All times are the cluster's.
 """
 import calendar
@@ -32,7 +32,7 @@ MOST_SHORT_GPUS = 4
 # Two submissions that a limit never allows: more GPU-minutes than chem may have, and more GPUs than pshort
 # allows; the key is the number of submissions before them.
 NEVER = {9: ("backup", "chem", "gpu", "v100", 8, 720), 29: ("proxy", "bio", "short", "v100", 8, 60)}
-MOST_WAIT = 30 * 3600  # how long it is watched after the last submission
+MOST_WAIT = 30 * 3600  # how long jobs are watched after the last submission
 LOOK = 1800
 ASSOC = ("account,user,partition,parentname,share,grpjobs,grpsubmit,grptres,grptresmins,grptresrunmins,grpwall,maxjobs,"
          "maxsubmit,maxtres,maxtrespernode,maxtresmins,maxwall,qos,defaultqos")
@@ -255,7 +255,7 @@ def unix(text):
 
 
 def record(cluster, out, count, seed, hsched):
-    """Records until all that can have started, or have been watched for long enough."""
+    """Records until all submissions that can start have started, or MOST_WAIT has passed."""
     os.environ["TZ"] = "UTC"
     with open(f"{out}/site.json", "w", encoding="utf-8") as file:
         json.dump(site(), file, indent=1)

@@ -4,7 +4,7 @@
 usage: record-why.py nodes                                            (prints the node file)
        record-why.py run CLUSTER_DIR OUT_DIR HSCHED [CASE…]
 
-`slurm/measure-why` calls it, as root, for the jobs are those of several users. Each case has two sides with equal jobs and limits:
+`slurm/measure-why` calls it, as root, because it has several users. Each case has two sides with equal jobs and limits:
 on side l the job is left alone, on side r the first change of the advice is made. All times are the cluster's.
 """
 import calendar
@@ -29,7 +29,7 @@ PATIENCE = 40
 
 
 def load_recorder():
-    """Returns the module of measure-limits, for its clock."""
+    """Returns the module record-limits, for its clock and `as_user`."""
     path = os.path.join(os.path.dirname(__file__), "record-limits.py")
     spec = importlib.util.spec_from_file_location("record_limits", path)
     module = importlib.util.module_from_spec(spec)
@@ -44,7 +44,7 @@ class Job:
     gpus: int = 1
     limit: int = LIMIT
     options: tuple = ()
-    end: str = "released"  # "released": when the case is over; "soon", "fails"
+    end: str = "released"  # "released": BUSY minutes after the change; "soon": after RUN minutes; "fails": at once
     other: bool = False  # of the colleague, not of the user
 
 
@@ -60,10 +60,10 @@ class Case:
     user: str = ""     # limits of the user in it
     qos: str = ""      # limits of the QOS of the job
     partition: str = ""  # fields of the partition that are set first
-    after: tuple = ()  # the command that root runs once the job is there
-    reason: str = ""   # how Slurm's reason begins, where the name of the case is not it
+    after: tuple = ()  # actions of root: reservations before all jobs, the others after the submission of the job
+    reason: str = ""   # how Slurm's reason begins, if not with the name of the case
     limit: tuple = ()  # name and number of the limit
-    spare: bool = False  # whether the account may use the spare partition, too
+    spare: bool = False  # whether the account may also use the spare partition
     has_step: bool = True
 
 

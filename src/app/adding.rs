@@ -53,7 +53,7 @@ enum Before {
     },
 }
 
-/// The process that adds the jobs: this command or, while another hsched is at work, `watch` or `run`.
+/// The process that adds the jobs: this command or, if the addition is deferred, `watch` or `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Add,
@@ -66,7 +66,8 @@ impl AdditionOptions<'_> {
     /// Adds the jobs to the state, all or none, or leaves a deferred command; returns the effect on each job.
     ///
     /// # Errors
-    /// If Slurm or `hsched run` has one of them, if a predecessor is unknown, or if the state cannot be used.
+    /// If Slurm or `hsched run` has one of them, if a check refuses one of them (its name, its predecessors,
+    /// or `check`), or if Slurm or the state cannot be used.
     pub(crate) fn add(&self, jobs: &[Job]) -> Result<(Vec<Addition>, By), Failure> {
         let context = self.context;
         let nothing = |failure: Failure| state::undone(failure, "no job was added");
@@ -165,7 +166,7 @@ pub(crate) fn events_of(wanted: &DeferredChange, state: &State) -> Vec<Event> {
     wanted.events().into_iter().filter(is_new).collect()
 }
 
-/// Returns whether the same run of a sweep is waiting, queued or completed in the state. A sweep that gets
+/// Returns whether the same run of a sweep is waiting, submitted or completed in the state. A sweep that gets
 /// more runs keeps these runs and repeats its failed ones.
 fn is_kept(job: &Job, state: &State) -> bool {
     let Some(known) = state.find(&job.name) else { return false };

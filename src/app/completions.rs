@@ -1,4 +1,4 @@
-//! Dynamic shell completion of names: jobs, sweeps, tags, GPU types, settings, accounts.
+//! Dynamic shell completion of names: jobs, scripts, sweeps, tags, GPU types, models, settings, accounts.
 //!
 //! Unreadable sources yield no names, without an error message.
 

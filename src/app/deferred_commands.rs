@@ -120,7 +120,7 @@ pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rule
             let waits = |state: &State| {
                 state.find(&name).is_some_and(|job| matches!(job.phase, Phase::Waiting { .. }))
             };
-            // A pending job cannot end before the command is applied.
+            // A waiting job cannot end before the command is applied.
             if matches!(event, Event::Added { .. }) || !waits(state) {
                 apply(state, command.at, &event, rules);
             }

@@ -80,8 +80,8 @@ impl ParetoFront {
         }
     }
 
-    /// Returns an upper limit of the relative distance between a plan's mean completion time and the lowest
-    /// of any equally fair plan.
+    /// Returns an upper bound on the relative distance between a plan's mean completion time and the lowest
+    /// of any plan that is at least as fair.
     pub(crate) fn gap(plan: &ParetoPlan) -> f64 {
         if plan.bound > 0.0 { (plan.mean / plan.bound - 1.0).max(0.0) } else { 0.0 }
     }

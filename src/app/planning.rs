@@ -68,7 +68,7 @@ impl PlanningArgs {
         self.source.name()
     }
 
-    /// Returns whether no option except `--pin` was given.
+    /// Returns whether all options except `--pin` have their defaults.
     pub(crate) fn says_nothing(&self) -> bool {
         #[derive(Parser)]
         struct Nothing {

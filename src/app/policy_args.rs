@@ -127,7 +127,7 @@ impl PolicyArgs {
         self.tuning.words(&self.policy, self.flags.words(&self.policy))
     }
 
-    /// Returns whether any flag was given.
+    /// Returns whether any flag differs from its default.
     pub(crate) fn says_something(&self) -> bool {
         let Nothing { policy, .. } = Nothing::parse_from([""]);
         *self != policy

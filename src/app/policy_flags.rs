@@ -56,7 +56,8 @@ impl PolicyFlagSet for AllPolicies {
 }
 
 impl<O: PolicyFlagSet> PolicyFlags<O> {
-    /// Returns `parameters` with the values of these flags for policies with these names; files are read.
+    /// Returns `parameters` with the values of these flags; files are read. A file that one of `policies`
+    /// needs must be given.
     ///
     /// # Errors
     /// If a policy needs a file that was not given, or a file is invalid.

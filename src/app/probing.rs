@@ -335,7 +335,7 @@ impl Prober<'_> {
         Ok(format!("{why} (see {}.out)", tracked.job.name))
     }
 
-    /// Stores the measurements, cancels running probes, and reports both.
+    /// Stores the measurements, cancels all probes that have not ended, and reports both.
     fn give_up(&self, round: &mut ProbeRound, failure: Failure) -> Failure {
         let kept = self.keep(round, &|_| true);
         let measured = round.found.iter().filter(|(_, found)| found.trouble.is_none()).map(|(name, _)| name);
@@ -355,7 +355,7 @@ impl Prober<'_> {
         let cancelled = state::open(self.context).and_then(|directory| {
             self.with_world(&directory, |world| {
                 for (of, id) in &jobs {
-                    // A probe that cannot be cancelled ends at its walltime.
+                    // A probe that cannot be cancelled ends at its time limit.
                     world.cancel(of, *id);
                 }
                 Ok(())

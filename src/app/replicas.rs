@@ -1,14 +1,14 @@
-//! Refuses jobs with replicas of several GPUs where they are not supported, so that they are never treated as
-//! single GPUs.
+//! Refuses jobs with replicas of several GPUs if the policy or its flags do not support them, so that they
+//! are never treated as single GPUs.
 
 use hsched_model::ErrorId;
 use hsched_plan::Problem;
 use hsched_ui::{Exit, Failure};
 
-/// Refuses policies that assign single GPUs for a problem with replicas of several.
+/// Refuses policies and flags that assign single GPUs, for a problem with replicas of several GPUs.
 ///
 /// # Errors
-/// If the policy does not support replicas.
+/// If the policy or its flag `--use-all` does not support replicas.
 pub(crate) fn refuse_policy(name: &str, words: &str, problem: &Problem) -> Result<(), Failure> {
     let Some(job) = problem.jobs.iter().find(|job| job.needs_blocks() || job.is_loose()) else {
         return Ok(());

@@ -45,7 +45,7 @@ pub(crate) struct SubmissionOutcome {
 /// Returns a run of the chosen jobs of a plan, with all of their epochs.
 ///
 /// # Errors
-/// If an sbatch option would lose the job.
+/// If an sbatch option is refused, because hsched decides it itself or because it would lose the job.
 pub(crate) fn run(
     context: &Context,
     planned: &PlanningResult,

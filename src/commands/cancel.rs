@@ -49,7 +49,7 @@ pub(super) struct Args {
 enum CancelOutcome {
     /// The job was waiting and has ended.
     Cancelled,
-    /// Slurm was told to end the job.
+    /// The request to end the job was sent to Slurm.
     Asked(String),
     /// Slurm does not show the job yet.
     Later,

@@ -22,7 +22,7 @@ pub(super) struct Args {
 }
 
 impl Subcommand for Args {
-    /// [`Args::guard`] runs before settings are read.
+    /// Returns an error, because [`Args::guard`] runs before settings are read.
     fn run(&self, _: &Context) -> Result<Exit, Failure> {
         Err(Failure::new(Exit::Internal, "a guard has no settings"))
     }

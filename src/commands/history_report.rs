@@ -17,7 +17,7 @@ use hsched_ui::report::{
 };
 use hsched_ui::{HistoryRow, history_json, slow_lines};
 
-/// The end of a submission is seen at the next observation, or the one after it.
+/// Maximum delay, in seconds, with which the end of a submission is observed: two observations.
 const LATE: f64 = 120.0;
 
 /// Data besides the jobs.

@@ -134,7 +134,7 @@ fn settings(known: &SiteFindings) -> Starter {
     }
     let partitions = &known.cluster.partitions;
     let with_gpus = |partition: &&Partition| !gpus_of(known, &partition.name).is_empty();
-    // Named only if the cluster's default is unsuitable or missing.
+    // A partition is set only if the cluster's default has no GPUs or there is no default.
     let default_does =
         partitions.iter().filter(|partition| partition.default).any(|partition| with_gpus(&partition));
     let first = partitions.iter().find(with_gpus).map(|partition| partition.name.clone());

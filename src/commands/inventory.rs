@@ -61,7 +61,7 @@ impl Subcommand for Args {
         };
         let mut notes = seen.notes;
         let mut mine = Holdings::new();
-        // A file does not identify its reader, and a saved cluster needs no user.
+        // A file does not show which jobs are the user's, and a cluster file lists no jobs.
         if machine.is_none() && self.source.is_live() && self.format != InventoryFormat::Yaml {
             let (held, unclear) = slurm::held(context, &seen.cluster)?;
             mine = held;

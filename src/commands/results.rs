@@ -149,8 +149,8 @@ pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) 
     }
 }
 
-/// Returns the runs of the given names or sweeps with the given tags, in this order, or all runs if no name
-/// is given. `list` is the command that lists all names.
+/// Returns the runs of the given names or sweeps with the given tags, in their original order, or all runs
+/// with these tags if no name is given. `list` is the command that lists all names.
 ///
 /// # Errors
 /// If a name belongs to no run and no sweep, or a tag to no run.

@@ -54,7 +54,7 @@ impl ThroughArgs {
     /// Refuses options that would have no effect.
     ///
     /// # Errors
-    /// If an option restricts the requests, but none are chosen.
+    /// If an option for the choice of requests is given, but no requests are chosen.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.is_wanted() || !self.search.is_given() {
             return Ok(());

@@ -28,10 +28,10 @@ use hsched_ui::{
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
-/// Interval between two reads of the state.
+/// Time between two reads of the state.
 const READ: Duration = Duration::from_secs(2);
 
-/// Interval of checks for keys and signals.
+/// Time between checks for keys and signals.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The pause between two reads is at least this multiple of the time that a read takes.

@@ -46,7 +46,7 @@ pub fn files(command: &Command) -> BTreeMap<PathBuf, String> {
     files
 }
 
-/// Returns the script by which a shell asks the program for completions.
+/// Returns the script with which a shell gets completions from the program.
 fn completion(shell: &str) -> String {
     let mut text = Vec::new();
     if let Some(known) = Shells::builtins().completer(shell) {

@@ -9,7 +9,8 @@ pub struct Topic {
     pub page: &'static str,
 }
 
-/// All pages of `docs/SUMMARY.md` in its order. `hsched help COMMAND` replaces the reference of commands.
+/// The pages of `docs/SUMMARY.md` in its order, without those for developers and the reference of commands,
+/// which `hsched help COMMAND` replaces.
 pub const TOPICS: &[Topic] = include!(concat!(env!("OUT_DIR"), "/topics.rs"));
 
 /// Name of the page that explains errors.

@@ -1,4 +1,4 @@
-//! The elements of tensors as numbers: floating-point formats of four sizes, and integers.
+//! The elements of tensors as numbers: four floating-point formats, and integers.
 
 use half::{bf16, f16};
 use safetensors::Dtype;
@@ -13,7 +13,7 @@ pub(super) enum Float {
 }
 
 impl Float {
-    /// Returns the floating-point type of an element type; `None` for integers.
+    /// Returns the floating-point type of an element type; `None` for integers and booleans.
     pub(super) fn of(kind: Dtype) -> Option<Self> {
         match kind {
             Dtype::F64 => Some(Self::F64),

@@ -53,7 +53,7 @@ pub fn weights(parts: &[MergePart<'_>]) -> Result<Vec<f64>, MergeError> {
 /// of counters. Ignores copies without steps.
 ///
 /// # Errors
-/// If the copies do not match, or one contains NaN or infinities.
+/// If no copy has done a step, if the copies do not match, or if one contains NaN or infinities.
 pub fn merge(parts: &[MergePart<'_>]) -> Result<Tensors, MergeError> {
     let weights = weights(parts)?;
     let taken: Vec<(&MergePart<'_>, f64)> =
@@ -141,7 +141,7 @@ fn sum(
     Ok(total.unwrap_or_default())
 }
 
-/// Returns the maximum of counters, which are single numbers; other integers must be equal.
+/// Returns the maximum of counters, which are single integers; other integers and booleans must be equal.
 fn integers(taken: &[(&MergePart<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeError> {
     let first = taken[0].0;
     let mut largest: &[u8] = &[];

@@ -70,7 +70,7 @@ impl Tensors {
     /// Parses a file.
     ///
     /// # Errors
-    /// If it is truncated or inconsistent.
+    /// If it is truncated or inconsistent, or a tensor has a type that cannot be merged.
     pub fn read(bytes: &[u8]) -> Result<Self, FileError> {
         let length = bytes.first_chunk::<LENGTH>().ok_or(FileError::Form("it is too short"))?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);

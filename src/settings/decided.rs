@@ -34,9 +34,9 @@ pub struct Settings {
     pub retry_delay: Seconds,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
-    /// Directory for state; `None` only if the home directory is also unknown.
+    /// Directory for state; `None` only if it is not set and the home directory is unknown.
     pub state_dir: Option<PathBuf>,
-    /// Shell command that is notified when jobs end; `None` for no notification.
+    /// Shell command that is notified when jobs complete, fail or cannot start; `None` for no notification.
     pub notify: Option<String>,
     /// Features that the site forbids.
     pub forbidden: Vec<Feature>,
@@ -126,7 +126,7 @@ impl Settings {
         self.origins.get(&(key, item.to_owned())).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Returns a sentence for people about each skipped value, with the reason.
+    /// Returns a sentence for people about each skipped file, with the reason.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -2,8 +2,8 @@
 //!
 //! [`Sources`] says where to look, [`Settings::load`] reads and decides, and every value keeps its
 //! [`Origin`]. A project file belongs to a directory that someone else may have written. It may set shell
-//! lines and templates, which run only when the user submits and appear in `config show`, but not the state
-//! directory. Only this module reads the environment.
+//! lines and templates, which run only in jobs that the user starts and appear in `config show`, but neither
+//! the state directory nor the command for notifications. Only this module reads the environment.
 
 mod decided;
 mod entry;

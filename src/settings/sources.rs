@@ -96,8 +96,9 @@ pub fn own_slurm_job_facts() -> SlurmJobFacts {
     }
 }
 
-/// Returns whether the locale limits the terminal to ASCII: the first variable that is set of `LC_ALL`,
-/// `LC_CTYPE` and `LANG` does not name UTF-8. If none is set, UTF-8 is assumed, as most terminals show it.
+/// Returns whether the locale limits the terminal to ASCII: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that
+/// is not empty names `C`, `POSIX` or an encoding other than UTF-8. Otherwise, UTF-8 is assumed, as most
+/// terminals show it.
 pub fn is_ascii() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
@@ -200,7 +201,8 @@ impl Sources {
         Project::Nothing
     }
 
-    /// Returns whether only the user, root or the directory's owners can have placed the file there.
+    /// Returns whether only the user, root, or the owner or group of the directory can have placed the file
+    /// there.
     fn trusts(&self, directory: &Path, path: &Path) -> bool {
         const WRITABLE_BY_ALL: u32 = 0o002;
         let Some(user) = self.user else {

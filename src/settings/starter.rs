@@ -13,7 +13,7 @@ pub struct Starter {
     pub accounts: Vec<String>,
     /// Partitions, each with a short description.
     pub partitions: Vec<(String, String)>,
-    /// Partition that jobs must name because the default one is unsuitable.
+    /// Partition that jobs must name because there is no suitable default.
     pub partition: Option<String>,
     /// Number of GPUs by type.
     pub gpus: BTreeMap<String, u32>,

@@ -4,9 +4,9 @@ hsched gives every rank its own share of each global batch. DistributedDataParal
 all shares were equal, so the loss must be weighted; this package does that. It also gives each rank its samples, reports
 speeds, saves checkpoints, and stops on SIGUSR1. See docs/training.md of hsched.
 
-It also works under torchrun and as a single process; the shares are then equal. Without torch, only `init`,
-`BatchSampler`, `Rank.report` and `stop_requested` are available. Needs Python 3.8 and, if used, torch 1.13. You may copy
-this folder freely.
+It also works under torchrun and as a single process; the shares are then equal. Without torch, a program can use
+`init`, `BatchSampler`, `Rank.report`, `stop_requested` and `leave`, but not `Training`. Needs Python 3.8 and, if used,
+torch 1.13. You may copy this folder freely.
 """
 import importlib
 from dataclasses import replace

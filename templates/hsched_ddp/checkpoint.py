@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from .optional import torch
 from .values import FirstFormat, Refused, decode, encode
 
-FORMAT = 4  # of checkpoints; those of hsched 0.1.0 have no key `format` and use the first one; the second counted steps
-WITHOUT_FOLDER = 3  # the format of checkpoints without a folder of the program, which earlier versions can read, too
+FORMAT = 4  # of checkpoints; those of hsched 0.1.0 have no key `format`, which means 1; formats 1 and 2 count steps
+WITHOUT_FOLDER = 3  # the format of checkpoints without a folder of the program, which earlier versions can also read
 
 
 class Damage(Refused):
@@ -107,13 +107,14 @@ def _is_abandoned(path: str) -> bool:
 class Files:
     """A checkpoint, the one before it, and the file with the hashes of both.
 
-    The checkpoint always exists and its hash is always known: the hash of a new one is stored before the file is replaced.
+    After the first write, there is always a checkpoint with a known hash: the hash of a new one is stored before the
+    file is replaced.
     """
 
     def __init__(self, path: str) -> None:
         self.path, self.before, self.hashes = path, _named(path, "before"), path + ".sha256"
         self.paths = (self.path, self.before)
-        self._digests: Dict[Tuple[int, int], str] = {}  # of the files that this process wrote last
+        self._digests: Dict[Tuple[int, int], str] = {}  # of the checkpoint that this process wrote last
         self.is_damaged = False  # if so, it must not become the previous checkpoint
 
     def write(self, saved: Any, check: Callable[[], None]) -> None:

@@ -212,9 +212,10 @@ class Copies:
     # Decisions
 
     def _propose(self, number: int, last: Optional[Dict[str, Any]], base: str, results: Optional[Mapping[int, Dict[str, Any]]]) -> None:
-        """Decides on the round after this one, whose hash is `base`, unless another copy has.
+        """Decides on the round after round `number`, whose hash is `base`, unless another copy has.
 
-        `results` are the results of the round; None if this copy was not in it.
+        `last` and `results` are the decision about round `number` and its results; `results` is None if this copy did
+        not take part in that round.
         """
         merged = self._acceptable(number, results or {})
         left, epoch = self._left(last, merged)
@@ -258,7 +259,7 @@ class Copies:
         return silent
 
     def _acceptable(self, number: int, results: Mapping[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
-        """Returns the results that can be merged with each other; the others must match the first one."""
+        """Returns the results that can be merged with each other: the first valid one, and those that match it."""
         accepted: Dict[int, Dict[str, Any]] = {}
         for key in sorted(k for k, own in results.items() if own["steps"]):
             try:

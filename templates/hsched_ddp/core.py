@@ -17,7 +17,7 @@ from .replicas import join
 from .report import append_line
 
 
-started: Optional[Rank] = None  # this process, since `init`
+started: Optional[Rank] = None  # this process, after `init`; None without torch
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Rank:
         """Returns the starts of the replicas' parts of a block of samples, and the end of the last one; [replicas + 1].
 
         In a whole global batch, each part is the replica's batch. Any other block is divided in proportion. If possible, each
-        part has at least two samples, or else at least one.
+        part has at least two samples (or one, if the replica's batch is one), or else at least one.
         """
         least = [min(batch, 2) for batch in self.batches]
         if sum(least) > block:

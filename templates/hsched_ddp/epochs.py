@@ -56,9 +56,9 @@ class Epochs:
         self._epoch_begun = 0.0  # in seconds of a monotonic clock
 
     def epochs(self) -> Iterator[int]:
-        """Yields the remaining epochs, counted from 1. Saves a checkpoint and reports after each one.
+        """Yields the remaining epochs, counted from 1. Reports after each one, and saves a checkpoint if one is due.
 
-        Rank 0 reports last, after writing the checkpoint, because its line marks the epoch as done.
+        Rank 0 reports last, after writing any checkpoint, because its line marks the epoch as done.
         """
         self.begin()
         while self.epoch < self.me.epochs:
@@ -85,7 +85,10 @@ class Epochs:
         self._epoch_begun = time.monotonic()
 
     def close_epoch(self) -> None:
-        """Ends an epoch: saves and reports it, stops or waits if requested, and adopts new shares. All ranks must call this."""
+        """Ends an epoch: reports it, saves if a checkpoint is due, stops or waits if requested, and adopts new shares.
+
+        All ranks must call this.
+        """
         gate, epoch = self.me.gate, self.epoch + 1
         line = dict(self._line(time.monotonic() - self._epoch_begun), epoch=epoch)
         self._unreported = line

@@ -19,7 +19,7 @@ class Evaluation:
 
     def evaluate(self, dataset: Any, batch_size: Optional[int] = None, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
                  num_workers: int = 0) -> Iterator[Any]:
-        """Yields this rank's batches of a data set, in order; each sample is on exactly one rank.
+        """Yields this rank's batches of a data set, in order; each sample is on exactly one rank (or replica).
 
         The parts follow the ranks' shares, so that all take about the same time. A rank may have fewer batches than another
         one, or none, so call `sum` after the loop; forward passes exchange nothing. All ranks of a replica have the same

@@ -91,7 +91,7 @@ class Exchange:
         self._place: Dict[Any, int] = {}  # the bucket of each parameter
         self._next = 0  # the first bucket that has not been sent
         self._used: List[Any] = []  # the parameters that had gradients in the last step, on any rank
-        self._count: Dict[Any, int] = {}  # how often each got a gradient in the last pass of this step
+        self._count: Dict[Any, int] = {}  # number of times that each got a gradient in the last pass of this step
         self._late: Dict[Any, Any] = {}  # gradients that came after the bucket was sent
         self._is_regular = False  # whether all ranks could have sent during the last pass of the last step
         self._is_last_pass = self._is_inside = False
@@ -122,7 +122,7 @@ class Exchange:
                 self._watch(own)
 
     def _watch(self, parameter: Any) -> None:
-        """Registers hooks that run before and after a gradient is added to a parameter's."""
+        """Registers hooks that run before and after a gradient is added to that of a parameter."""
         frozen = not parameter.requires_grad
         parameter.requires_grad_(True)
         with torch.enable_grad():

@@ -96,7 +96,7 @@ class Mixin:
         return super()._finalize_training(*arguments, **named)  # type: ignore[misc]
 
     def _progress(self) -> Part:
-        """Returns Trainer's progress as a part of the checkpoint; values from the model, callbacks and limits are those of this start."""
+        """Returns Trainer's progress as a part of the checkpoint, without values that follow from the program."""
         own = ("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history", "best_metric", "best_global_step", "best_model_checkpoint")
 
         def get() -> Dict[str, Any]:

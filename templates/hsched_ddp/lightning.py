@@ -80,7 +80,7 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
         super().__init__(parallel_devices=[me.device], cluster_environment=Environment(me), **options)
         self._me = me
         self.training: Optional[Training] = None
-        self._step: Optional[Step] = None  # between its first forward pass and its last backward pass
+        self._step: Optional[Step] = None  # the step, from its first forward pass until `backward` is called
         self._passes: Iterator[Any] = iter(())
         self._more: Any = ()  # the arguments of training_step after the batch
 

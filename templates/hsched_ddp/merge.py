@@ -1,6 +1,7 @@
 """Merging of the copies of a job, and the files that they exchange: weights as safetensors.
 
-Sums are made in float64 in the order of the copies and rounded to the tensor's type, so everybody who merges gets the same bits.
+Sums are computed in float64 in the order of the copies and rounded to the tensor's type, so that all copies get the
+same bits.
 """
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ class MergeError(ValueError):
 
 
 def merge_tensors(name: str, parts: Sequence[Any], weights: Sequence[float]) -> Any:
-    """Returns the weighted mean of floating-point tensors, in float64, and the maximum of counters; other integers must be equal."""
+    """Returns the weighted mean of floating-point tensors, computed in float64, or the maximum of counters.
+
+    Raises MergeError if other integers differ.
+    """
     first = parts[0]
     if any(part.shape != first.shape or part.dtype != first.dtype for part in parts):
         raise MergeError("%s has different shapes or types in different copies" % name)
@@ -65,13 +69,14 @@ def merge_weights(models: Sequence[Mapping[str, Any]], steps: Sequence[int]) -> 
         mean = name[: -len("running_var")] + "running_mean"
         if name.rsplit(".", 1)[-1] == "running_var" and mean in first:
             means = [model[mean].double() for model, _ in taken]
-            centre = _mean(means, weights)  # squares of means would cancel where these are large
+            centre = _mean(means, weights)  # a mean of squares minus the squared mean would lose digits
             merged[name] = _mean([part.double() + (own - centre) ** 2 for part, own in zip(parts, means)], weights).to(parts[0].dtype)
     return merged
 
 
 def merge_states(name: str, parts: Sequence[Any], weights: Sequence[float]) -> Any:
-    """Returns the merged state of optimizers; values that are not tensors come from the copy with the most steps."""
+    """Returns the merged state of optimizers; values that are neither tensors nor step counts come from the copy with
+    the most steps."""
     first = parts[0]
     if any(type(part) is not type(first) for part in parts):
         raise MergeError("%s has different types in different copies" % name)

@@ -41,7 +41,7 @@ def leave(status: int = 0) -> None:
     """Exits cleanly: raises SystemExit. All ranks must call it."""
     global _left
     if torch is not None and dist.is_initialized():
-        on_gpu = dist.get_backend() == "nccl"  # without a device, it warns that it has to guess one
+        on_gpu = dist.get_backend() == "nccl"  # without a device, the barrier would warn that it has to guess one
         dist.barrier(device_ids=[torch.cuda.current_device()] if on_gpu else None)  # no rank ends while others still exchange data
         dist.destroy_process_group()
         _left = status
@@ -50,7 +50,7 @@ def leave(status: int = 0) -> None:
 
 @atexit.register
 def _end() -> None:
-    """Ends a process that left normally before the interpreter shuts down.
+    """Ends the process before the interpreter shuts down, if it has called `leave` without a later exception.
 
     DistributedDataParallel keeps gloo's threads alive. A thread that frees a tensor after the interpreter is gone would
     abort the process. Registered on import, so that handlers of the program run first.

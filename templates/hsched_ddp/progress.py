@@ -22,7 +22,7 @@ class Progress:
         self.say("start")
 
     def say(self, phase: str) -> None:
-        """Starts a phase. Until the first step is done, the phase stays `start`, because models may be compiled in this time."""
+        """Starts a phase. Until the first step is done, `data` and `step` count as `start`: models may be compiled."""
         self.phase = "start" if self.steps == 0 and phase in ("data", "step") else phase
         if self._file is not None:
             try:

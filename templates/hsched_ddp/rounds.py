@@ -54,7 +54,7 @@ def _are_steps(ranges: Ranges) -> bool:
 
 
 def _read(path: str) -> Optional[bytes]:
-    """Returns the content of a round's file; None if there is none, and no bytes if it is not a file of this user."""
+    """Returns the content of a round's file; None if there is none, no bytes unless it is a readable regular file."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return b""
@@ -82,11 +82,11 @@ def _round(text: bytes, number: int) -> Optional[Dict[str, Any]]:
 
 
 class Folder:
-    """HSCHED_ROUND_DIR as one copy sees it; the copy lives while this object exists."""
+    """HSCHED_ROUND_DIR as one copy sees it; the copy counts as living until it leaves or its process ends."""
 
     def __init__(self, path: str, number: int, most: int, silence_s: float = 60.0) -> None:
         self.path, self.number, self.most = path, number, most
-        self.silence_s = silence_s  # a copy is dead after so long without a sign of life
+        self.silence_s = silence_s  # time without a sign of life after which a copy counts as dead
         self.token = secrets.token_hex(8)  # of this process: a restarted copy has a new one
         self._waits = False  # whether it is blocked until another copy has written a checkpoint
         os.makedirs(path, exist_ok=True)
@@ -129,7 +129,7 @@ class Folder:
     def living(self, waiting: bool = True, missed: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Dict[int, str]:
         """Returns the tokens of all living copies, by the clock of the file system, which all copies share.
 
-        Copies that wait are left out if they should not count, as are copies that missed a round and gave no sign of life since.
+        If `waiting` is false, copies that wait are left out. Copies in `missed` are left out until they are restarted.
         """
         os.utime(self._alive(self.number))
         now, living = os.stat(self._alive(self.number)).st_mtime, {}
@@ -163,7 +163,8 @@ class Folder:
     def after(self, number: int, last: Optional[Mapping[str, Any]], base: str) -> Optional[Tuple[Dict[str, Any], str]]:
         """Returns the decision about the round after the one with this hash, and the hash of its file; None if there is none.
 
-        A round contains the hash of the previous one. Rounds of hsched 0.1.0 do not; they count until one before them does.
+        A round contains the hash of the previous one. Rounds of hsched 0.1.0 do not; such a round counts only as the
+        first one or after another such round.
         """
         unnamed = number == 0 or last is not None and "before" not in last
         for _, content, own in self._whole(number + 1):

@@ -62,7 +62,7 @@ class BatchSampler:
         return epochs * self.steps
 
     def note_steps(self, done: int) -> None:
-        """Records the number of steps in finished epochs, which only a stream does not know."""
+        """Does nothing: unlike a stream, this sampler can compute the number of steps in finished epochs."""
 
     def has_block(self, step: int) -> bool:
         """Returns whether a step of the epoch has samples."""

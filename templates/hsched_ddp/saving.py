@@ -104,7 +104,7 @@ class Saving:
     def _first_whole(self) -> Tuple[Dict[str, Any], float]:
         """Returns the checkpoint and 1, or the previous one and 2 if the checkpoint is damaged; the number is 0 if there is none.
 
-        Raises Refused if neither can be used.
+        Raises Refused if neither can be used, or if the checkpoint is refused for a reason other than damage.
         """
         if not os.path.exists(self.path):
             return {"global_step": -1}, 0.0
@@ -159,7 +159,7 @@ class Saving:
         if self.me.replica < len(saved["random"]):
             set_random_state(saved["random"][self.me.replica], self.me.device)
         if self.me.rank == 0 and saved.get("unreported") and self.epoch > self.me.epochs_done:
-            self.me.report(saved["unreported"])  # it may have ended between the checkpoint and the report
+            self.me.report(saved["unreported"])  # rank 0 may have ended between the checkpoint and the report
 
     def restore(self) -> None:
         """Returns to the last checkpoint, if there is one, and discards later progress."""
@@ -193,7 +193,7 @@ class Saving:
             self._encoded(name, state)
 
     def _position(self) -> Dict[str, Any]:
-        """Values that must be equal for a position in the epoch to stay valid."""
+        """Returns the values that must not change for a position in the epoch to stay valid."""
         names = ("samples", "seed", "shuffle", "drop_last")
         return dict({name: getattr(self.sampler, name) for name in names}, global_batch=self.me.global_batch)
 

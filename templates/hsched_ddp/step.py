@@ -17,7 +17,7 @@ class Step:
     def __init__(self, training: Training, number: int, passes: Iterable[Pass], total: float) -> None:
         sampler = training.sampler
         self.size = sampler.block(number)  # samples that all ranks take in this step
-        self.is_last = number + 1 == sampler.steps  # whether it is the last step of the epoch
+        self.is_last = number + 1 == sampler.steps  # whether it is the last step of the epoch; false for streams
         self.total = total  # the number of items in the losses of all ranks: samples, or the sum of the counts
         self._sizes = sampler.sizes(number)  # samples of each replica
         self.samples = self._sizes[training.me.replica]  # samples that this rank takes

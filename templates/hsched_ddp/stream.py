@@ -162,7 +162,7 @@ class StreamLoader:
 
 
 def digest(sample: Any) -> int:
-    """Returns a number that differs between samples with different values; for unknown objects, only the type counts."""
+    """Returns a checksum of a sample's values: of a tensor, the first 4096; of an unknown object, only the type."""
     if isinstance(sample, Mapping):
         own = [(key, digest(value)) for key, value in sample.items() if not str(key).startswith("__")]  # for example, the file of a sample
         return zlib.crc32(repr(own).encode())

@@ -41,11 +41,11 @@ class Training(Epochs, Saving, Evaluation):
         of the first replica, `checkpoint.load(folder)` on all ranks, whose number may have changed.
 
         `stateful` (optimizer=..., scheduler=..., scaler=...) contains everything else that belongs in a checkpoint,
-        each with `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and
-        at the end. `comm_hook` is a communication hook of DDP, with None as its state, that replaces the all-reduce of
-        gradients.
+        each with `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop,
+        before the training is parked, and at the end. `comm_hook` is a communication hook of DDP, with None as its
+        state, that replaces the all-reduce of gradients.
 
-        With several ranks, random numbers differ between ranks from here on.
+        With several ranks, random numbers differ between ranks from here on; ranks of one replica have the same ones.
         """
         stop_looking()
         self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]

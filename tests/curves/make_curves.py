@@ -21,7 +21,7 @@ warnings.filterwarnings("ignore")
 
 
 def record(out, family, data, setting, metric, mode, epochs, values, started, seed, steps=()):
-    """Writes one curve; values that are not finite end it (the training has diverged)."""
+    """Writes a curve of at least six values; one that is not finite or is above 1e9 ends it (the training diverged)."""
     kept = []
     for value in values:
         if not math.isfinite(value) or abs(value) > 1e9:
@@ -125,7 +125,7 @@ def classifiers(out, name, task, seeds):
             model.set_params(n_estimators=trees).fit(a, y)
             values.append(log_loss(z, model.predict_proba(b), labels=classes))
         record(out, "extra trees", name, f"depth {depth}", "val_loss", "min", 60, values, started, seed)
-    # Each step adds one sample of a class: a learning curve over data, as seen by online learners.
+    # Each step adds a block of samples: a learning curve over data, as seen by online learners.
     seed, started, values = next(seeds), time.time(), []
     order, model = np.random.default_rng(seed).permutation(len(a)), GaussianNB(var_smoothing=1e-2)
     for block in np.array_split(order, 40):
@@ -221,7 +221,7 @@ def nets(path):
                              nn.Linear(8 * width, classes))
 
     class Copies(nn.Module):
-        """Learns to give back what it is shown, through a few numbers."""
+        """An autoencoder: reproduces its input through a narrow layer."""
 
         def __init__(self, inputs, width):
             super().__init__()

@@ -4,7 +4,7 @@
     python3 make_fresh.py OUT.jsonl FOLDER      # needs PyTorch and Pillow
 
 FOLDER holds what the wheels of scikit-learn and statsmodels have under sklearn/datasets and statsmodels/datasets; the
-texts are licences that Debian ships and modules of Python. Nothing was chosen on these curves: they came after
+texts are a licence that Debian ships and a module of Python. No parameter was chosen on these curves: they came after
 BAND and the numbers of reports in a row (crates/plan/src/curve). The grids are those of the first draft.
 """
 
@@ -27,7 +27,7 @@ SEEDS = itertools.count(5001)
 
 
 def fit(out, family, data, setting, metric, mode, epochs, build, steps=()):
-    """Trains what `build` returns: parameters' optimiser, one epoch, and the metric."""
+    """Trains what `build` returns: an optimiser, a function that trains an epoch, and one that returns the metric."""
     seed = next(SEEDS)
     torch.manual_seed(seed)
     started, values = time.time(), []
@@ -42,7 +42,7 @@ def fit(out, family, data, setting, metric, mode, epochs, build, steps=()):
 
 
 def passing(count, batch, loss):
-    """An epoch: all items once in random batches. `loss` is that of the items with these numbers."""
+    """Returns a function that trains an epoch: all items once, in random batches. `loss` takes the numbers of items."""
     def epoch(optimiser):
         total = 0.0
         for part in torch.randperm(count).split(batch):
@@ -56,7 +56,7 @@ def passing(count, batch, loss):
 
 
 def supervised(net, loss, train, test, rate, batch, adam=True, score=None):
-    """The three parts of an ordinary training."""
+    """Returns the argument `build` of `fit` for an ordinary training."""
     def build():
         own = net()
         kind = torch.optim.Adam if adam else lambda p, r: torch.optim.SGD(p, r, momentum=0.9)
@@ -69,7 +69,7 @@ def supervised(net, loss, train, test, rate, batch, adam=True, score=None):
 
 
 def letters(text, length, count):
-    """Windows of a text and the letter after each."""
+    """Returns windows of a text and the letter after each, to train and to test, and the size of the alphabet."""
     alphabet = {letter: number for number, letter in enumerate(sorted(set(text)))}
     codes = torch.tensor([alphabet[letter] for letter in text])
     rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def letters(text, length, count):
 
 
 def table(path, target, columns=None):
-    """Rows of numbers, scaled and split; the target is a column's name."""
+    """Returns the rows of a table, scaled and split; the target is a column's name."""
     with open(path) as file:
         rows = list(csv.DictReader(file))
     names = [name for name in rows[0] if name != target and (columns is None or name in columns)]
@@ -120,7 +120,7 @@ def series(values, length):
 
 
 class Language(nn.Module):
-    """The next letter from those before: a window, a gated recurrence, or attention."""
+    """The next letter from those before: a window, a gated recurrence, dilated convolutions, or attention."""
 
     def __init__(self, kind, alphabet, length, width):
         super().__init__()

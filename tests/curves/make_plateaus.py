@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Trains small networks on made-up tasks, many of which stand still for a while, and writes their learning curves.
+"""Trains small networks on made-up tasks, on many of which the loss has plateaus, and writes their learning curves.
 
     OMP_NUM_THREADS=1 python3 make_plateaus.py OUT.jsonl      # needs NumPy, takes a few minutes
 
 Thirty tasks of ten settings each: seven optimisers, mostly at a constant rate, some with a warm-up, a cosine or a linear
-fall. The first twenty tasks are to choose on, the other ten to measure on (`data` says which). The grids are written down
-as they were first drawn up; no curve was left out for what it looked like. A curve of fewer than six epochs is none.
+decay. Parameters are chosen on the first twenty tasks and measured on the other ten (`data` says which). The grids are
+written down as they were first drawn up; no curve was left out for what it looked like, except those that end before
+six epochs.
 """
 
 import itertools
@@ -110,7 +111,7 @@ def quadratic(rng, noise, count):
 
 
 def digits(rng, base, count):
-    """The sum of two numbers, each of which is one of a few."""
+    """The sum of two small whole numbers."""
     a, b = rng.integers(0, base, (2, count))
     return np.hstack([np.eye(base)[a], np.eye(base)[b]]), a + b
 
@@ -147,14 +148,14 @@ def sparse(rng, of, count):
 
 
 def decay(rng, noise, count):
-    """How far an oscillation has gone after a while."""
+    """The value of a damped oscillation."""
     x = rng.uniform(0, 1, (count, 3))
     y = np.exp(-2 * x[:, 0]) * np.cos(6 * x[:, 1] * x[:, 2])
     return x - 0.5, (y + noise * rng.normal(0, 1, count))[:, None]
 
 
 def mixture(rng, count):
-    """One of two linear laws; a number that is put in says which."""
+    """One of two linear maps; the last input says which."""
     x, which = rng.normal(0, 1, (count, 4)), rng.choice([-1.0, 1.0], (count, 1))
     return np.hstack([x, which]), which * (x @ np.array([[1.0], [-1.0], [0.5], [0.0]]))
 
@@ -181,7 +182,7 @@ TASKS = (
     ("product", lambda r: product(r, 0.1, 500), (24,), "tanh", 0.3),
     ("blobs, rare classes", lambda r: blobs(r, 4, 1.0, 0.05, 400, (0.85, 0.07, 0.05, 0.03)), (16,), "tanh", 0.5),
     ("majority", lambda r: majority(r, 15, 400), (32, 16), "relu", 0.5),
-    # These models were added after all parameters had been chosen on the models above.
+    # These tasks were added after all parameters had been chosen on the tasks above.
     ("and of ors", lambda r: clauses(r, 700), (24,), "relu", 1.0),
     ("quadratic", lambda r: quadratic(r, 0.2, 400), (32,), "relu", 1.0),
     ("two sums", lambda r: digits(r, 5, 600), (32, 16), "tanh", 0.7),
@@ -263,7 +264,7 @@ def step(name, w, g, memory, rate, at):
 
 
 def at_epoch(schedule, epoch, epochs):
-    """Returns the part of the rate in an epoch, from 0."""
+    """Returns the factor of the learning rate in an epoch, counted from 0."""
     part = epoch / epochs
     return {"constant": 1.0, "cosine": (1 + np.cos(np.pi * part)) / 2, "linear": 1 - part,
             "warm-up": min(1.0, (epoch + 1) / 5)}[schedule]

@@ -67,7 +67,7 @@ def in_turn(world: World, samples: int, parts: Sequence[Any], epochs: int = 2) -
 
 
 def resume_2_4_ranks(world: World) -> Optional[float]:
-    """83 samples by 8: ranks 2, then 4 at step 10, where three samples are left."""
+    """83 samples in batches of 8: 2 ranks, and 4 ranks from step 10 on, when three samples are left."""
     return in_turn(world, 83, [((6, 2), (3, 2), 10), ((3, 2, 2, 1), (2, 2, 2, 1), None)], epochs=1)
 
 
@@ -80,7 +80,7 @@ def resume_2_4_3_ranks(world: World) -> Optional[float]:
 
 
 def resume_4_2_ranks(world: World) -> Optional[float]:
-    """The epoch stays cut as four ranks cut it, which is not as one process does: every sample is taken once."""
+    """The epoch keeps its division for four ranks, unlike that of one process, so only the samples are checked."""
     in_turn(world, 83, [((3, 2, 2, 1), (2, 2, 2, 1), 10), ((6, 2), (3, 2), None)])
     return 0.0
 
@@ -167,7 +167,7 @@ def warned(world: World) -> Optional[float]:
 
 
 def dropout_differs(world: World) -> Optional[float]:
-    """Masks differ between ranks that were seeded alike, and go on where they were after a resume."""
+    """Masks differ between ranks with the same seed; a resume repeats those that were drawn after the checkpoint."""
     me = world.rank((1, 1, 1), checkpoint_dir=world.path("dropout"))
     if me:
         torch.manual_seed(2)
@@ -261,7 +261,7 @@ def averaged_model(world: World) -> Optional[float]:
 
 
 def compiled(world: World) -> Optional[float]:
-    """torch.compile around and in DistributedDataParallel, where torch has it."""
+    """torch.compile around and in DistributedDataParallel, if torch has it."""
     if not hasattr(torch, "compile"):
         return None
     inside = compare(world, plain, make=lambda: torch.compile(network(), backend="aot_eager"))
@@ -274,7 +274,7 @@ def persistent_workers(world: World) -> Optional[float]:
 
 
 def batch_norm(world: World) -> Optional[float]:
-    """Buffers are those of the first rank on all ranks after each step, also for a rank without samples."""
+    """Both ranks have the same buffers after the training."""
     def make() -> nn.Module:
         torch.manual_seed(1)
         return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
@@ -288,7 +288,10 @@ def batch_norm(world: World) -> Optional[float]:
 
 
 def sync_batch_norm(world: World) -> Optional[float]:
-    """Layers in which ranks meet, with unequal passes or a rank without samples: refused. Another layer stands for it: it needs GPUs."""
+    """Layers in which ranks meet, with unequal passes or a rank without samples: refused.
+
+    Tanh takes the place of SyncBatchNorm, which needs GPUs.
+    """
     me, ddp = world.rank(SHARES, MICRO), torch.nn.SyncBatchNorm
     torch.nn.SyncBatchNorm = nn.Tanh  # type: ignore[misc,assignment]
     if me:

@@ -21,7 +21,7 @@ class Ended(NamedTuple):
 
 def run(program: Callable[[], Any], shares: Sequence[int], folder: str, micro: Optional[Sequence[int]] = None, sizes: Optional[Sequence[int]] = None,
         **variables: Any) -> List[Ended]:
-    """Runs a program on ranks with these shares; returns how each ended. `variables` come to HSCHED_…
+    """Runs a program on ranks with these shares; returns how each ended. `variables` are set as HSCHED_NAME.
 
     With `sizes`, shares are those of replicas with these numbers of ranks.
     """

@@ -78,7 +78,7 @@ def _checked(train: Train, double: bool, epochs: int, metric: str, together: str
 
 
 def _check_reports(together: str, alone: str, epochs: int, metric: str, limit: float) -> None:
-    """Each rank has reported each epoch that it ended, with its share, its time, and the loss over all samples of the epoch."""
+    """Checks that ranks have reported each epoch that they ended, with their share and the loss over all samples."""
     expected, own = fleet.reports(alone), [fleet.reports(together, rank) for rank in range(3)]
     assert [line["epoch"] for line in expected] == [line["epoch"] for line in own[0]] == list(range(1, epochs + 1)), own[0]
     assert [line["batch"] for line in own[0]] == [6, 6] + [5] * (epochs - 2) and [line["batch"] for line in own[2]] == [1] * (epochs - 2), own
@@ -94,7 +94,7 @@ def corrected(train: Train, epochs: int, limit: float = 1e-12) -> float:
     close = hsched_ddp.epochs.Epochs.close_epoch
 
     def close_epoch(training: Any) -> None:
-        """Ends an epoch, in which hsched has written new shares."""
+        """Ends an epoch; in two of the epochs, hsched has written new shares."""
         if training.me.rank == 0 and training.epoch in (0, 2):
             first = training.epoch == 0
             offer(together, shares(1, [5, 3], [2, 3]) if first else shares(2, [2, 6], [2, 2]))
@@ -117,7 +117,10 @@ def corrected(train: Train, epochs: int, limit: float = 1e-12) -> float:
 
 
 def notices(train: Train, sizes: Sequence[str]) -> float:
-    """A plain program of the framework is told so under unequal shares, trains otherwise than one process; under equal shares nothing is said."""
+    """Checks that a plain program of the framework gets a warning under unequal shares, and none under equal ones.
+
+    Under unequal shares, its weights differ from those of one process.
+    """
     folder = tempfile.mkdtemp(prefix="hsched-plain-")
     try:
         for batches, expected in ((6, 2), True), ((4, 4), False):

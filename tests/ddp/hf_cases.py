@@ -73,7 +73,7 @@ def train(program: Program) -> None:
     model.register_forward_pre_hook(lambda own, values, named: setattr(counter, "largest", max(counter.largest, len(named["input_ids"]) if own.training else 0)), with_kwargs=True)
     settings = transformers.TrainingArguments(
         output_dir=os.path.join(program.folder, "output"), per_device_train_batch_size=4, gradient_accumulation_steps=1 if program.plain else 3, num_train_epochs=1 if program.plain else EPOCHS,
-        learning_rate=0.02 if program.double else 2e-4,  # biases of keys have no gradient but rounding, which Adam makes steps of
+        learning_rate=0.02 if program.double else 2e-4,  # gradients of key biases are rounding, which Adam scales up
         max_grad_norm=0.05, lr_scheduler_type="cosine", eval_strategy="epoch", save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True, logging_steps=5)
     kind = transformers.Trainer if program.plain else Mixed
     try:

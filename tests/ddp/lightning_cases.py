@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 
-EPOCHS, SAMPLES = 4, 75  # of nine steps of eight samples, and a rest
+EPOCHS, SAMPLES = 4, 75  # in each epoch, nine steps of eight samples and one of three
 
 
 class Module(L.LightningModule):

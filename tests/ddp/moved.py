@@ -33,7 +33,7 @@ Run = Callable[[str, str, List[int], List[int], int], Dict[str, Any]]
 
 
 def forked(folder: str, name: str, batches: List[int], micro: List[int], epochs: int) -> Dict[str, Any]:
-    """As `figures`, in processes that have imported what this one has."""
+    """Does the same as `figures`, in processes that have imported what this one has."""
     def program() -> str:
         os.chdir(folder)
         with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):

@@ -50,7 +50,7 @@ def trained(world: World, me: Any, body: Body, make: Callable[[], nn.Module] = n
 
 
 def compare(world: World, body: Body, shares: Sequence[int] = SHARES, micro: Optional[Sequence[int]] = MICRO, **more: Any) -> Optional[float]:
-    """Returns how far the weights of ranks are from those of one process; equal on all ranks, or an error."""
+    """Returns how far the weights of ranks are from those of one process; fails unless they are equal on all ranks."""
     me = world.rank(shares, micro)
     together = trained(world, me, body, **more) if me else None
     if together is not None:
@@ -121,7 +121,7 @@ def optimizer_in_the_loop(world: World) -> Optional[float]:
 
 
 class Switched(nn.Module):
-    """A network of which a part is used for some inputs alone, and a part never."""
+    """A network with a part that is used only for some inputs, and a part that is never used."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ def sparse_gradients(world: World) -> Optional[float]:
 
 
 def own_hook(world: World) -> Optional[float]:
-    """A communication hook of torch's that compresses to 16 bits: how far that is off is its own error."""
+    """A communication hook of torch's, without compression, that replaces the all-reduce."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     me = world.rank(SHARES, MICRO)
     calls: List[int] = []

@@ -19,7 +19,7 @@ prepare_module = sys.modules["hsched_ddp.prepare"]
 
 
 class Stream(IterableDataset):  # type: ignore[type-arg]
-    """Consecutive samples; a stream with a known position can continue from there."""
+    """A stream of consecutive samples that counts its reads and does not know its position."""
 
     def __init__(self, samples: int) -> None:
         self.rows, self.reads = data(samples), 0
@@ -64,7 +64,7 @@ def worlds(world: World, name: str, parts: Sequence[Any], train: Callable[[Any, 
 
 
 def by(world: World, dataset: Callable[[], Any], **more: Any) -> Callable[[Any, Optional[int]], List[Any]]:
-    """Returns a program of few lines that trains a data set."""
+    """Returns a program of few lines that trains on a data set."""
     def train(me: Any, limit: Optional[int]) -> List[Any]:
         model = network()
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
@@ -93,7 +93,7 @@ def prepared_with_workers(world: World) -> Optional[float]:
 
 
 def stream(world: World) -> Optional[float]:
-    """45 samples by 8: five steps an epoch, stopped after seven."""
+    """45 samples in batches of 8: five steps per epoch, and a stop after seven."""
     return worlds(world, "stream", [(SHARES, MICRO, 7), ((5, 2, 1), (2, 2, 1), None)], by(world, lambda: Stream(45)))
 
 

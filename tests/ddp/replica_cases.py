@@ -23,7 +23,7 @@ SAMPLES, EPOCHS = 43, 3
 IS_NEW = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 6)
 """Whether torch has the features that the example needs."""
 WITH_ANY_TORCH = ("by hand", "sparse")
-"""The kinds that do without it."""
+"""The kinds that do not need these features."""
 
 
 class Program:

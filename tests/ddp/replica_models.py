@@ -7,7 +7,10 @@ from torch import distributed, nn
 
 
 class ByHand(nn.Module):
-    """Two layers whose hidden units are divided among the ranks of a replica, and a norm that all of them have: plain process groups alone."""
+    """Two layers whose hidden units are divided among the ranks of a replica, and a norm that all of these ranks have.
+
+    Needs only process groups.
+    """
 
     def __init__(self, me: Any, hidden: int = 8) -> None:
         super().__init__()
@@ -30,7 +33,7 @@ class ByHand(nn.Module):
 
 
 class Shared(torch.autograd.Function):
-    """What goes to all ranks of a replica: its gradient is the sum of theirs."""
+    """A tensor that all ranks of a replica use: its gradient is the sum of their gradients."""
 
     @staticmethod
     def forward(context: Any, values: Any, group: Any) -> Any:

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the cases of training with unequal ranks with this Python's torch; prints one JSON object. `tests/frameworks` calls it."""
+"""Runs the cases of training with unequal ranks with this Python's torch; prints one JSON object.
+
+`tests/frameworks` and `tests/it/training.rs` call it.
+"""
 import importlib
 import importlib.metadata
 import importlib.util
@@ -16,7 +19,7 @@ import world  # noqa: E402
 
 FILES = ["passes", "faults", "prepared", "moved"]
 FRAMEWORKS = {"shares_cases": "torch", "replica_cases": "torch", "lightning_cases": "lightning", "hf_cases": "transformers", "accelerate_cases": "accelerate"}
-"""Cases that start their ranks themselves, by the package that they need."""
+"""Files of cases that start their ranks themselves, each with the package that it needs."""
 
 
 def ranks(file: str, case: str) -> int:

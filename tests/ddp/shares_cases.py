@@ -115,7 +115,7 @@ def wrong_shares() -> Optional[float]:
             elif epoch - 2 < len(some):
                 offer(folder, some[epoch - 2])
             else:
-                offer(folder, shares(1, [4, 4], [4, 4]))  # older: no word
+                offer(folder, shares(1, [4, 4], [4, 4]))  # older: no message
         worst = max(worst, compared(files, {2: (2, [5, 3], [2, 3])}))
         refusals = re.findall("were refused, and nothing changes: (.*)", compared.said)  # type: ignore[attr-defined]
         assert len(refusals) == len(some), (some, refusals)
@@ -123,7 +123,7 @@ def wrong_shares() -> Optional[float]:
 
 
 def shares_while_parked() -> Optional[float]:
-    """New shares that come with the wish to park are refused, and said; the training takes them after the next epoch."""
+    """New shares that come with the request to park are refused with a message, and adopted after the next epoch."""
     folder = tempfile.mkdtemp(prefix="hsched-shares-")
     gate = os.path.join(folder, "gate")
 
@@ -133,7 +133,7 @@ def shares_while_parked() -> Optional[float]:
             wish(gate, 1, "park")
 
     def let_go() -> None:
-        """Waits for the ranks to ring, and lets them go on when both wait."""
+        """Waits until both ranks are parked, and lets them continue."""
         bell = os.open(gate + ".bell", os.O_RDWR)
         while not all(state(gate, rank) == "parked" for rank in (0, 1)):
             os.read(bell, 1)

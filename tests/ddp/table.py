@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the answers of run.py by several versions of torch as one table; exits with 1 if a case was wrong."""
+"""Prints the answers of run.py for several versions of torch as one table; exits with 1 if a case was wrong."""
 import json
 import sys
 from typing import Any, Dict, List

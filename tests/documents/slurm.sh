@@ -1,5 +1,5 @@
-# A Slurm made of fixed texts for the documents: a full cluster of eight A100 and four V100 GPUs, with past runs of
-# train.sh and a pending job of the user. Sourced by the scripts of pages; programs are written to $PLACE/bin.
+# A Slurm made of fixed texts for the documents: a busy cluster of eight A100 and four V100 GPUs, with past runs of
+# train.sh and a pending job of another user. Sourced by the scripts of pages; programs are written to $PLACE/bin.
 
 # Makes a program from the lines of its input.
 program() {
@@ -79,7 +79,7 @@ exit 0
 TEXT
 }
 
-# Prints a running job: id, node, type, GPUs, minutes since its start, limit.
+# Prints a running job: id, node, type, GPUs, start in minutes from now, limit.
 running() {
   echo "$1|RUNNING|man|bio|normal|gpu|9|$(moment $(($5 - 30)))|$(moment "$5")|$6|1|8|8|cpu=8,node=1|gres:gpu:$3:$4|N/A|N/A|N/A|$2|(null)|(null)|OK|None"
 }

@@ -89,7 +89,7 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
             let (started, completed) = (time(job, "started_s"), time(before, "completion_s"));
             assert!(started >= completed, "{policy}: {started} {completed}");
         }
-        // The waiting time of a job counts from its arrival, regardless of what it waits for.
+        // The completion time of a job counts from its arrival, regardless of what it waits for.
         assert!((time(1, "jct_s") - (time(1, "completion_s") - 3.0)).abs() < 1e-9, "{policy}");
     }
     let failing = sandbox.run(&format!("{line} srtf --job-failures 1s")).json();

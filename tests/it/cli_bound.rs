@@ -80,8 +80,8 @@ fn the_short_job_has_the_fast_gpu_at_best() {
     assert!((1.0..1.01).contains(&ratio), "{ratio}");
 }
 
-/// Returns the bound in seconds that prices of one GPU prove for jobs of one GPU: the minimum cost of each
-/// job, by ternary search over its end.
+/// Returns the bound in seconds that the prices of the V100 prove for jobs of one GPU: the mean over the jobs
+/// of their minimum costs, found by ternary search over their ends, less the rent of all GPUs.
 fn proven(certificate: &Value, gpus: f64, jobs: &[(f64, f64)]) -> f64 {
     let list = |value: &Value| value.as_array().expect("a list").iter().map(number).collect::<Vec<_>>();
     let (from, prices) = (list(&certificate["from_s"]), list(&certificate["prices"]["v100"]));

@@ -34,7 +34,7 @@ fn a_helper_of_one_file_is_refused() {
     );
 }
 
-/// A helper without loss weights is detected; it comes from the directory `templates`.
+/// A helper without loss weights is detected; it comes from the directory in the setting `templates`.
 #[test]
 fn a_helper_that_does_not_weight_is_wrong() {
     let Some(python) = python::with_torch() else { return };

@@ -16,7 +16,7 @@ fn offered(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     ran.lines().filter(|word| !word.starts_with("--")).map(str::to_owned).collect()
 }
 
-/// A sandbox in which a sweep and a job wait.
+/// Returns a sandbox in which jobs and sweeps wait.
 fn sandbox() -> Sandbox {
     let sweep =
         JOBS.replace("model_size: 0,", "model_size: 0, sweep: {lr: [1, 2]},").replace("vgg19", "bert");

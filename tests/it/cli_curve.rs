@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// An instance with known numbers (C3).
+/// A curve with a known prediction.
 const CASE: &str = r#"{"mode": "min", "epochs": 24, "rule": "epochs", "when_busy": "best", "busy": true,
   "history": [[1, 1.0], [2, 0.60], [3, 0.40], [4, 0.31], [5, 0.26], [6, 0.235], [7, 0.222], [8, 0.216], [9, 0.213], [10, 0.211],
     [11, 0.2105], [12, 0.2102], [13, 0.2101], [14, 0.2103], [15, 0.2100], [16, 0.2102], [17, 0.2101], [18, 0.2100]]}"#;
@@ -26,7 +26,7 @@ fn a_case_is_answered_exactly() {
     near(&json["probability"], 0.004_376_930_504);
 }
 
-/// A log of thirty epochs that rises to 0.9.
+/// Returns a log of thirty epochs with a metric that rises towards 0.9.
 fn rising(line: impl Fn(u32, f64) -> String) -> String {
     (1..=30).map(|epoch| line(epoch, 0.9 - 0.5 / f64::from(epoch)) + "\n").collect()
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Runs a job that fails after its first epoch and resumes, and one that completes without interruption.
+/// A job that fails after its first epoch and resumes, and one that completes without interruption.
 const JOBS: &str = r#"jobs:
   - {name: again, samples_per_epoch: 10, epochs: 2, global_batch: 10, model_size: 0, max_gpus: 1, retries: 1,
      throughput: {cpu: 100}, checkpoint: {},

@@ -1,4 +1,5 @@
-//! `hsched import`: a batch script becomes a job file, and `hsched plan` names its missing values.
+//! `hsched import`: a batch script or a file of another tool becomes a job file, and `hsched plan` names its
+//! missing values.
 
 use insta::assert_snapshot;
 

@@ -9,7 +9,7 @@ use crate::sandbox::{JOBS, Sandbox, THREE};
 
 pub const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml --run-id r1";
 
-/// A queue that shows job `id` of run r1.
+/// Returns a line of a queue that shows job `id` of run r1.
 pub fn line(id: u32, job: &str, state: &str) -> String {
     format!(
         "{id}|{id}|N/A|N/A|{state}|x|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|{job}|{{\"hsched\":1,\"run\":\"r1\",\"job\":\"{job}\"}}"
@@ -98,7 +98,7 @@ fn what_slurm_has_is_not_added() {
     hint: wait until it ends, cancel it with hsched cancel, or rename the new job
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
-    // The job is not submitted again even if another state directory has submitted it.
+    // A job is not added even if it was submitted from another state directory.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
     error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); no job was added
     hint: wait until it ends, cancel it with scancel 1 2 (this state directory does not have it), or rename the new job

@@ -28,7 +28,7 @@ fn end(sandbox: &Sandbox, run: &str, job: &str, id: u32, status: u8) {
     fs::write(path, format!("{id} {status}\n")).expect("a file");
 }
 
-/// Adds two submissions of vgg19: one of r1 that was cancelled, and one of r2 in the queue.
+/// Returns a sandbox with two submissions of vgg19: one of r1 that was cancelled, and a pending one of r2.
 fn again() -> Sandbox {
     let sandbox = submitted();
     print(&sandbox, "r1", "vgg19", "one\ntwo\n");

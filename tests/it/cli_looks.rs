@@ -12,7 +12,8 @@ use crate::sandbox::Sandbox;
 
 const HOUR: f64 = 3600.0;
 
-/// The user's view of a queue that hides other users: every hour a job is submitted, and starts two hours later.
+/// Stores hourly looks of these days at a queue that hides other users: every hour the user submits a job,
+/// which starts two hours later.
 fn looks(sandbox: &Sandbox, days: u32) {
     let store = SiteLooks::of(&sandbox.state(""));
     // A look is not replaced by an older one.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// A sweep with this number of runs.
+/// Returns a sandbox with a sweep of this number of runs.
 fn sweep(runs: u32, more: &str) -> Sandbox {
     let values: Vec<String> = (1..=runs).map(|run| run.to_string()).collect();
     let jobs = format!(

@@ -13,7 +13,7 @@ fn planned() -> (Sandbox, Value) {
     (sandbox, plan)
 }
 
-/// Returns the error for a plan changed by `change`, after the file's name; never a script.
+/// Returns the error for a plan changed by `change`, after the file's name. No script is printed.
 fn refusal(change: impl FnOnce(&mut Value)) -> String {
     let (sandbox, mut plan) = planned();
     change(&mut plan);

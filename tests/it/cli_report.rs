@@ -265,7 +265,7 @@ fn a_browser_draws_the_page_without_complaint() {
     {
         assert!(drawn.contains(&format!(">{heading}</h2>")), "no {heading}");
     }
-    // Bars with their jobs, rows of both tables, and the texts for screen readers.
+    // Bars with their jobs, the texts for screen readers, and the summary of the queue.
     assert!(drawn.matches("class=\"bar\"").count() >= 3, "no bars");
     assert!(
         drawn.contains("data-job=\"2\"") && drawn.contains("aria-label=\"GPUs over time: 4 rows, 3 bars."),

@@ -9,7 +9,7 @@ use crate::sandbox::Sandbox;
 
 const HEADER: &str = "JobIDRaw|JobName|Partition|State|ExitCode|Submit|Start|End|Timelimit|ReqTRES|AllocTRES|NNodes|NTasks|ReqMem|MaxRSS|TotalCPU|TRESUsageInAve\n";
 
-/// Twenty runs of one hour, one per day, that request four A100s and ten hours.
+/// Returns the accounting of twenty runs of one hour, one per day, that request four A100s and ten hours.
 fn accounting() -> String {
     let mut text = HEADER.to_owned();
     for day in 1..=20 {

@@ -10,8 +10,9 @@ use nix::unistd::Pid;
 
 use crate::sandbox::{Ran, Sandbox};
 
-/// A program that saves after each epoch, before it reports it, and later reports an epoch for which it had no time.
-/// Two concurrent instances fail. `PACE` is the time of an epoch in seconds; `DEAF` ignores the stop signal.
+/// A program that saves each epoch and then reports it; after a restart, it reports an epoch that it had
+/// saved but not reported. Two concurrent instances fail. `PACE` is the time of an epoch in seconds; with
+/// `DEAF`, the program ignores the stop signal.
 pub const TRAIN: &str = r#"
 stop=0
 if [[ -z ${DEAF-} ]]; then trap 'stop=1' USR1; else trap '' USR1; fi

@@ -116,7 +116,7 @@ fn a_rank_that_is_stopped_is_told_within_90_seconds() {
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
-/// Kills hsched at random moments repeatedly until its jobs are done.
+/// Kills hsched repeatedly at random moments, and then lets it complete its jobs.
 fn survives_kills(kills: u32, seed: u64) {
     let bench = Bench::new(&[
         job("a", 4 * kills, "max_gpus: 1, retries: 0"),
@@ -296,7 +296,7 @@ fn two_hundred_jobs_end_at_once() {
     (0..200).for_each(|n| bench.did_each_epoch_once(&format!("j{n}"), 1));
 }
 
-/// A command without reports has returned 0, and hsched ends before the script has recorded this.
+/// Checks that a command without reports runs once if it returns 0 and hsched gets a signal right after that.
 fn completes_once(signal: Signal, code: Option<i32>) {
     let command = "command: \"echo ran >>ran\"";
     let silent = job("a", 1, "").replace("command: [bash, train.sh]", command);

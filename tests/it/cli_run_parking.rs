@@ -11,9 +11,10 @@ use rand_pcg::Pcg64Mcg;
 use crate::cli_run::{Bench, Session, TRAIN};
 use crate::python::with_torch;
 
-/// A program with one rank that follows the protocol of docs/training.md, with epochs of `PACE` seconds and the memory
-/// figures of `MEMORY`. It records each start. Two concurrent instances fail, and so does one that starts while another
-/// one that has not moved holds `FULL`.
+/// A program with one rank that follows the protocol of docs/training.md, with epochs of `PACE` seconds and
+/// the memory figures of `MEMORY`. It records each start. Two concurrent instances of a job fail. With
+/// `FULL`, an instance also fails if it starts while another job with `FULL` has not moved to the host's
+/// memory.
 const GATED: &str = r#"
 import fcntl, json, os, select, signal, sys, time
 env, stop = os.environ, []
@@ -133,7 +134,7 @@ fn a_parked_job_goes_on_in_the_same_process() {
     for (name, epochs) in [("long", 60), ("one", 2), ("two", 2)] {
         story.bench.did_each_epoch_once(name, epochs);
     }
-    // Its last line is found in its last submission, at the recorded start of the output.
+    // Each of its three submissions has its end, the start of its output, and reports.
     let runs = story.bench.sandbox.runs();
     let of_long = |file: &str| {
         let path = |run: &String| story.bench.sandbox.state(&format!("runs/{run}/report/long/{file}"));

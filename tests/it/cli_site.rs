@@ -7,7 +7,8 @@ use crate::sandbox::Sandbox;
 
 const SPEED: &str = "throughput: {cpu: 2000}";
 
-/// Stands for the program that starts a command in an image: prints its arguments, then runs the command.
+/// Stands for the program that starts a command in an image: writes its first two arguments to the file
+/// `started`, then runs the command.
 const BOX: &str = "echo \"$1 $2\" >>started; shift 2; exec \"$@\"\n";
 
 #[test]

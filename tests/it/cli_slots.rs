@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Runs with this command.
+/// Returns a job file whose sweep has a run with this command for each of these values.
 fn sweep(runs: &str, more: &str, command: &str) -> String {
     format!(
         "jobs:\n  - name: s\n    samples_per_epoch: 10\n    epochs: 1\n    global_batch: 10\n    model_size: 0\n    retries: 0\n{more}    \
@@ -67,7 +67,7 @@ fn a_job_file_says_how_many_slots_there_are() {
 
 #[test]
 fn a_run_that_uses_more_memory_than_its_slot_has_is_named() {
-    // The first run reports 9 GiB of the 16 GiB that two runs share.
+    // The second run reports 9 GiB of the 16 GiB that the two runs share, and the first one reports 0.
     let report = r#"echo "{\"epoch\": 1, \"max_memory\": $((K * 9663676416))}" >>"$HSCHED_REPORT""#;
     let sandbox = sandbox(
         sweep("0, 1", "    throughput: {v100-16gb: 100}\n", report)
@@ -99,8 +99,8 @@ fn a_run_that_needs_more_memory_than_a_slot_has_gets_a_gpu_of_its_own() {
 
 #[test]
 fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
-    // The first run ends after the second has failed; the second fails once, and has no retry. The next run
-    // then has the GPU exclusively: it is alone and leaves no slot to others.
+    // The first run ends after the second has failed; the second fails once, and has no retry. When it runs
+    // again, it has the GPU exclusively: it is alone and leaves no slot to others.
     let all = format!(
         "if [ $K = 1 ]; then until [ -e failed ]; do sleep 0.05; done; elif [ $K = 2 ] && [ ! -e failed ]; then \
          echo torch.OutOfMemoryError: CUDA out of memory; touch failed; exit 1; \

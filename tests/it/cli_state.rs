@@ -1,4 +1,5 @@
-//! `hsched submit` if the state cannot be stored: nothing is submitted, and a message says why.
+//! `hsched submit` if the state is locked, unsafe or cannot be stored: a message says why, and nothing is
+//! submitted. Also a full stdout, and files with a byte order mark.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -20,7 +20,7 @@ fn three_jobs() -> Sandbox {
     Sandbox::with_slurm().file("cluster.yaml", THREE).file("jobs.yaml", jobs)
 }
 
-/// Returns three jobs and an sbatch that runs `lines`, with its call's number in `$n`.
+/// Returns a sandbox with three jobs and an sbatch that runs `lines`, with the number of its call in `$n`.
 fn answering(lines: &str) -> Sandbox {
     let count = "n=$(cat \"$root/count\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$root/count\"";
     three_jobs().program("sbatch", &format!("{count}\n{lines}"))
@@ -44,7 +44,8 @@ fn each_job_is_given_to_sbatch_with_the_users_options_as_they_are() {
     assert_eq!(sandbox.calls("squeue").len(), 1);
 }
 
-/// No other user can put a link there while the job waits, unless the directory has no sticky bit.
+/// No other user can put a link there while the job waits, unless others can write to the directory and it
+/// has no sticky bit.
 #[test]
 fn an_output_is_there_before_its_job_is_submitted() {
     for (bits, notes) in [(0o755, 0), (0o1777, 0), (0o777, 1)] {
@@ -317,7 +318,8 @@ fn the_status_of_jobs_in_one_allocation_names_its_slurm_job() {
     assert!(!status.contains("start hsched run again"), "{status}");
 }
 
-/// If nothing is submitted, no job waits for a job that does not exist, and no message says that one does.
+/// A job that must wait for another one is not submitted, nor is a job that depends on a job that does not
+/// exist; a message says why or what to do.
 #[test]
 fn what_only_waits_is_not_submitted_and_its_owner_is_told_what_to_do() {
     let waiting = JOBS.replace("name: vgg19", "name: vgg19, after: resnet18");

@@ -211,7 +211,7 @@ fn made_up_traces_have_the_load_that_is_asked_for() {
     sandbox.run(&format!("{gavel} --no-faster-than 'v 100'")).fails(2);
 }
 
-/// A file of published data, if it is beside the checkout.
+/// Returns the path of a file of published data; `None`, with a message, if it is not beside the checkout.
 fn shared(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(name);
     if path.exists() {

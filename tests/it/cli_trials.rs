@@ -219,7 +219,7 @@ fn of_those_that_ask_for_one_trial_at_once_one_gets_it() {
     assert_eq!(told.iter().filter(|line| line["trial"] == 1 && line["state"] == "completed").count(), 1);
 }
 
-/// The same job as a search with this number of samples; samples with a rate of 9 fail.
+/// Returns the same job as a search with this number of samples; samples with a rate of 9 fail.
 fn search(samples: u32, more: &str) -> String {
     format!(
         "{JOB}    sweep: {{lr: {{choice: [1, 2, 9]}}}}\n    search: {{samples: {samples}, seed: 1}}\n{more}"

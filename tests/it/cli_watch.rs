@@ -27,7 +27,7 @@ fn sandbox() -> Sandbox {
     Sandbox::with_slurm().printing("sinfo", &[NODE]).file("jobs.yaml", JOBS)
 }
 
-/// The log without its times.
+/// Returns the log without its times.
 fn lines(stdout: &str) -> String {
     stdout.lines().map(|line| line.get(20..).unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }

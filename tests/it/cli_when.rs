@@ -86,7 +86,7 @@ fn a_job_without_a_speed_is_told_what_to_do() {
                       is known, --estimate all is enough";
         assert!(text.contains(advice), "{text}");
     }
-    // A speed suffices.
+    // With `--estimate all`, a speed on any GPU type suffices.
     let known = unknown.replace("max_gpus", "throughput: {v100: 50}, max_gpus");
     let line = "when jobs.yaml --snapshot queue.json --futures 20";
     let sandbox = small().file("jobs.yaml", known);

@@ -76,7 +76,7 @@ fn a_job_that_was_seen_to_save_is_cut_into_pieces() {
     assert_eq!(pieces("touch $HSCHED_CHECKPOINT_DIR/model; exit 3"), Some(4));
 }
 
-/// The job, and a job that depends on it.
+/// Returns a sandbox with the job and with a job that depends on it.
 fn behind() -> Sandbox {
     let jobs = format!(
         "{}\n- {{name: eval, after: train, samples_per_epoch: 10, epochs: 1, global_batch: 10, model_size: 0MB, \

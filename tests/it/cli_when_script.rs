@@ -21,8 +21,8 @@ srun python train.py
 #SBATCH --mem=200G
 ";
 
-/// Two of four V100 are free for six hours, after which a pending job gets all four. Four A100 are free in
-/// another partition.
+/// Returns a queue: two of four V100 are free for six hours, after which a pending job gets all four. Four
+/// A100 are free in another partition.
 fn queue() -> Value {
     let node = |name: &str, gpu_type: &str, partition: &str| json!({ "name": name, "partitions": [partition], "cpus": 32, "gpus": [{ "type": gpu_type, "count": 4 }] });
     json!({ "schema": "hsched.queue/1", "taken_at": 1_795_345_200, "cluster": "small",
@@ -88,7 +88,7 @@ fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
 fn options_beside_the_script_win_and_no_script_is_needed() {
     let json = small().run(&format!("{LOOK} --format json -- --time=2:00:00")).json();
     assert_eq!(json["script"]["request"]["time_limit_s"], 7200);
-    // Within the six hours it starts at once.
+    // With a time limit below six hours, it starts at once.
     assert_eq!(json["script"]["as_is"]["start"]["q90_s"], 0.0);
     let line = "when --snapshot queue.json --futures 20 --budget 1h";
     let text = small().run(&format!("{line} -- --gres=gpu:v100:2 -t 4h")).exits(0).stdout;
@@ -294,7 +294,7 @@ fn a_job_file_goes_on_as_before() {
 }
 
 /// Returns a sandbox with a Slurm on which one job holds two of the four V100s of the only node until its
-/// limit, and a pending job requests all four. Past runs of the script took one hour.
+/// limit, and a pending job requests all four. A past run of the script took one hour.
 fn busy() -> Sandbox {
     let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let of_two =

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use crate::queue_look::site;
 use crate::sandbox::Sandbox;
 
-/// A node with four A100s. Of ann's jobs, one runs on three GPUs for six more hours, one requests four GPUs
-/// and exceeds the partition's time limit, and one waits for an account limit; a job of bob's is held.
+/// Returns a snapshot of a node with four A100s. Of ann's jobs, one runs on three GPUs for six more hours,
+/// one requests four GPUs and exceeds the partition's time limit, and one waits for an account limit; a job
+/// of bob's is held.
 fn snapshot() -> String {
     let gpus = |count: u32| json!([{ "type": "a100", "count": count }]);
     json!({
@@ -140,7 +141,7 @@ fn an_id_that_nobody_knows_is_said_and_a_hidden_one_as_well() {
     saved().run(&format!("why train {FEW}")).fails(1);
 }
 
-/// Returns Slurm's answer about a job, with these `KEY=VALUE` replaced.
+/// Returns Slurm's answer about a job, in which the first text of each pair is replaced by the second.
 fn shown(changes: &[(&str, &str)]) -> String {
     let mut text = "JobId=8 JobName=bert UserId=@ME@(0) GroupId=root(0) MCS_label=N/A Priority=100 Nice=0 Account=bio QOS=normal \
         JobState=PENDING Reason=BeginTime Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0 RunTime=00:00:00 \
@@ -154,8 +155,8 @@ fn shown(changes: &[(&str, &str)]) -> String {
     text.replace("LATER", &(Local::now() + TimeDelta::hours(3)).format("%Y-%m-%dT%H:%M:%S").to_string())
 }
 
-/// Returns a site with free nodes, with a job of ours that waits for a time, and with these data about the
-/// job.
+/// Returns a site with a free node, with a job of ours that waits for its begin time, and with these data
+/// about the job.
 fn live(details: &str) -> Sandbox {
     let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().expect("a user").name;
     let queue = "8|PENDING|@ME@|bio|normal|gpu|100|2026-11-22T09:00:00|N/A|1:00:00|1|1|1|cpu=1,node=1|gres:gpu:v100:2|N/A|N/A|N/A||(null)|(null)|OK|Priority";
@@ -223,7 +224,8 @@ fn the_list_of_each_job_is_kept() {
     }
 }
 
-/// The only V100s are in use; a job with options of the command line waits for them.
+/// Three of the four V100s are in use; a job that requests two, and whose options were given on the command
+/// line, waits for them.
 #[test]
 fn the_command_of_a_new_job_has_the_options_of_the_old_one() {
     let sandbox = live("");

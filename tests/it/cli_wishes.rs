@@ -157,7 +157,7 @@ fn the_last_wish_for_a_name_counts() {
     let one = sandbox.run("status third").succeeds();
     assert!(one.contains("hsched watch or hsched run adds it at its next turn"), "{one}");
     drop(held);
-    // Other commands than `watch` also apply them.
+    // Commands other than `watch` also apply deferred commands, except in a dry run.
     sandbox.run("cancel --all --dry-run").succeeds();
     assert_eq!(wishes(&sandbox).len(), 2);
     assert_snapshot!(sandbox.run("cancel third").succeeds(), @r"third: cancelled (was waiting)");

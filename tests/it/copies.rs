@@ -23,7 +23,7 @@ one, two = model([1.0, 2.0], 0.0, 1.0, 300), model([3.0, -2.0], 2.0, 3.0, 100)
 merged = merge_weights([one, two], [300, 100])
 assert merged["w"].tolist() == [1.5, 1.0] and merged["running_mean"].tolist() == [0.5], merged
 assert merged["running_var"].tolist() == [2.25] and int(merged["num_batches_tracked"]) == 300, merged
-# A large mean takes no digits from the variance.
+# A large mean does not reduce the precision of the variance.
 far = merge_weights([model([1.0, 2.0], 1e6, 1e-3, 300), model([3.0, -2.0], 1e6 + 0.25, 1e-3, 100)], [300, 100])["running_var"].tolist()
 assert abs(far[0] - (1e-3 + 0.1875 * 0.0625)) < 1e-8, far
 assert merge_weights([one, model([math.nan, 0.0], 0.0, 1.0, 1)], [5, 0])["w"].tolist() == [1.0, 2.0]
@@ -88,8 +88,8 @@ except ValueError:
     python::run(&python, &["-"], input);
 }
 
-/// When a merge is worse than its best copy twice in a row, that copy continues alone; results of others are not
-/// merged.
+/// When a merge is worse than its best copy twice in a row, that copy continues alone; results of another
+/// round, base or process are not merged.
 #[test]
 fn python_guards_merges_and_takes_nothing_that_is_not_of_its_round() {
     let Some(python) = python::with_torch() else { return };
@@ -230,7 +230,8 @@ def checkpointed():
 
 with tempfile.TemporaryDirectory() as folder:
     copies = {number: start(number) for number in (1, 2, 3)}
-    # Waits for the checkpoint of the round: steps merged into a round without one are rightly repeated if the only earlier copy is gone.
+    # Waits for the checkpoint of the round: if the only copy of the round before is killed earlier, the steps
+    # merged into the round are rightly repeated.
     wait("three copies", lambda: any(len(own["members"]) == 3 and own["round"] <= checkpointed() for own in rounds()))
     copies[3].kill()
     copies[4] = start(4)
@@ -259,7 +260,8 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// Merges files that Python wrote, and files that do not match each other.
+/// Merges files that Python wrote, and refuses invalid numbers, copies without steps, and files of another
+/// format.
 #[test]
 fn consolidate_merges_files() {
     let Some(python) = python::with_torch() else { return };

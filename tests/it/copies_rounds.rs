@@ -1,4 +1,5 @@
-//! Rounds of copies whose files are damaged, forged, or from hsched 0.1.0.
+//! Rounds of copies whose files are damaged, forged, or from hsched 0.1.0, and rounds after a copy was
+//! killed.
 
 use crate::python;
 
@@ -167,7 +168,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert merged(chain()) == {(epoch, step): 1 for epoch in range(4) for step in range(10)}, chain()
     assert "Traceback" not in "".join(said()) and sum("round 2 is in round-2.2.json" in text for text in said()) == 1, said()
 
-    # All copies are killed in a round, and its file is truncated. The checkpoint may have the results merged with it, with or without the mark.
+    # All copies are killed in a round, and its file is truncated. The checkpoint may already contain the
+    # results that the round merged, with or without the mark.
     epochs, lost = 400, {}
     for is_marked in True, False:
         before = len(chain())
@@ -248,7 +250,8 @@ with tempfile.TemporaryDirectory() as folder:
     done = {}
     for before, own in zip(whole, whole[1:]):
         if not own["merged"]:
-            # On a busy machine, no copy may hand in a round in time. All then resume from the checkpoint, and later merges do not count.
+            # On a busy machine, it is possible that no copy hands in a round in time. All copies then resume
+            # from the checkpoint, and merges after the checkpoint do not count.
             ranges = [steps for member in own["members"].values() for steps in member["ranges"]] + own["left"]
             left = {(own["epoch"], step) for begin, end in ranges for step in range(begin, end)}
             done = {key: times for key, times in done.items() if key[0] <= own["epoch"] and key not in left}

@@ -1,6 +1,7 @@
-"""A line is fitted in ten steps an epoch: the training of the tests of copies.
+"""Fits a line in ten steps per epoch: the training program for the tests of copies.
 
-copies_train.py EPOCHS [STEP_S [worse]]: a step sleeps for STEP_S; with `worse` the model is worse whenever it is measured.
+copies_train.py EPOCHS [STEP_S [worse]]: a step sleeps for STEP_S seconds; with `worse`, each measurement of the model
+is worse than the one before.
 """
 import itertools
 import sys

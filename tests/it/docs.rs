@@ -1,5 +1,5 @@
-//! The man pages and the command reference of this repository equal the output of `write-docs`, and packages
-//! find its completions.
+//! The man pages and the generated pages in `docs` equal the output of `write-docs`, and packages find its
+//! completions.
 
 use std::collections::BTreeMap;
 use std::fs;

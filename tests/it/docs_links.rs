@@ -1,4 +1,5 @@
-//! Every page for users is in the book's summary, and every link between pages has a target.
+//! Every page of `docs` and `docs/design` is in the book's summary, and every link between pages has a
+//! target.
 
 use std::collections::BTreeSet;
 use std::fs;

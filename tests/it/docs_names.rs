@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use crate::docs_links::{pages, prose, root};
 
-/// Names in CamelCase that are not types of hsched: an option of Slurm, a line of `/proc/PID/status`, and a value of
-/// Python.
+/// Names in CamelCase that are not types of hsched: two limits of Slurm, a line of `/proc/PID/status`, and a
+/// value of Python.
 const OF_OTHERS: [&str; 4] = ["MaxSubmitJobs", "MaxArraySize", "SigCgt", "None"];
 
 /// Endings of the files that pages name without their folder.
@@ -49,8 +49,8 @@ impl Repository {
         Self { paths, texts, types }
     }
 
-    /// Returns whether a path exists, or for one below no folder of the root, any file whose path ends with it.
-    /// `None` if the text is not the name of a file in the repository.
+    /// Returns whether a path exists or, if its first part is not a folder of the root, whether the path of
+    /// any file ends with it. `None` if the text is not the name of a file in the repository.
     fn has_file(&self, name: &str) -> Option<bool> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || "._-/*".contains(c);
         // Names in capitals stand for others: `src/commands/NAME.rs`.
@@ -114,7 +114,7 @@ fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Returns whether a text has a word that no letter or digit continues.
+/// Returns whether a text contains a word, with no letter, digit or underscore before or after it.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(place, _)| {
         !text[..place].ends_with(is_of_word) && !text[place + word.len()..].starts_with(is_of_word)

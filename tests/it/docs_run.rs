@@ -33,7 +33,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Pages whose commands run on a real Slurm, with the nodes of this file; they are skipped if there is none.
+/// Pages whose commands run on a real Slurm, each with the file of its nodes; without a Slurm, they are
+/// skipped.
 const ON_SLURM: &[(&str, &str)] = &[("docs-tour", "slurm/nodes/default.nodes")];
 
 /// The message of a search that a busy machine has cut short; it then gets more time, so that pages show its result.
@@ -42,7 +43,7 @@ const OUT_OF_TIME: &str = "the search ran out of time";
 /// The end of a line about the age of a look at the queue.
 const OLD_LOOK: &str = "; --refresh reads it again";
 
-/// The marks of blocks with estimates or real runs: their figures vary, so only the words are compared.
+/// The mark of blocks with estimates or real runs: their figures vary, so only the words are compared.
 const ESTIMATED: &str = "estimated";
 
 /// Returns a time zone in which the time is now between 14:00 and 15:00. As in the pages, times of the next
@@ -126,7 +127,8 @@ struct Place {
 }
 
 impl Place {
-    /// Returns `None`, with a message, if the page needs a Slurm and there is none.
+    /// Creates the directory of a page; returns `None`, with a message, if the page needs a Slurm and there
+    /// is none.
     fn new(page: &str) -> Option<Self> {
         let nodes = ON_SLURM.iter().find(|(name, _)| *name == page).map(|(_, nodes)| root().join(nodes));
         let slurm = match nodes {
@@ -235,7 +237,7 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     (wrong, lines.join("\n") + "\n")
 }
 
-/// Returns the pages for users, without the generated command reference.
+/// Returns the pages of the root, `docs` and `docs/design`, without the command reference and the changelog.
 fn pages() -> Vec<PathBuf> {
     let of = |folder: &str| {
         let entries =

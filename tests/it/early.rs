@@ -20,12 +20,12 @@ use hsched_fixtures::sites::{cluster as site_cluster, jobs, site};
 
 const BEST: &str = "target: {metric: loss, mode: min}, stop: {rule: best}";
 
-/// A loss that stops improving after a while.
+/// Returns losses that stop improving after a while.
 fn losses(count: u32) -> Vec<f64> {
     (1..=count).map(|epoch| 0.2 + 0.8 * f64::from(epoch).powi(-3) + 0.0001 * f64::from(epoch % 3)).collect()
 }
 
-/// A job that has finished 20 of its 40 epochs.
+/// Returns a job that has finished 20 of its 40 epochs.
 fn half_done(more: &str) -> JobState {
     let job = job("a", "{v100: 100}", &format!(", {more}"));
     let job = hsched_model::Job { epochs: 40, ..job };
@@ -143,7 +143,7 @@ fn a_weaker_rule_holds_while_others_wait() {
     let other = JobState::new(job("b", "{v100: 100}", ", min_gpus: 4"), Time(0.0));
     let busy = take(state(vec![half_done(goal), other]), 300.0, &lab(), &how(Moves::Never));
     assert!(words(&busy.actions).contains(&"stop a".to_owned()), "{:?}", busy.actions);
-    // A cluster that is used up to its limits is also busy.
+    // A fully used cluster also counts as busy.
     let full = cluster(&[("v1", "v100", 4, 4, "allocated")]);
     let full = take(state(vec![half_done(goal)]), 300.0, &full, &how(Moves::Never));
     assert_eq!(words(&full.actions), ["stop a"]);
@@ -247,7 +247,7 @@ fn in_the_simulated_world_the_rule_saves_epochs() {
     );
 }
 
-/// The training of [`Bench`] with a loss that falls to 0.2.
+/// Returns the training of [`Bench`] with a loss that falls towards 0.2.
 fn with_loss() -> String {
     let report =
         r#""metrics": {"loss": '"$(awk -v e="$1" 'BEGIN { print 0.2 + 0.8 / e ^ 3 }')"'}}\n' "$1" "$RANK""#;
@@ -284,7 +284,7 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     assert_eq!(in_time.lateness(Time(160.0)), None);
     let waits = JobState { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
     assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
-    // The warning is reported once, even by another process.
+    // The warning is reported once, even if another process makes the next turn.
     let told = "a: will miss its deadline; hsched status a shows what would help";
     let first = take(state(vec![late]), 160.0, &lab(), &how(Moves::Never));
     assert_eq!(first.notes, [told]);
@@ -294,7 +294,7 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     assert!(step.notes.is_empty(), "{:?}", step.notes);
 }
 
-/// The behaviour of `optimal` for an objective with moves, when other users would take released GPUs.
+/// Returns the actions of `optimal` with moves, if every estimated wait in the queue is 100 s.
 fn moves_for(objective: Objective, jobs: Vec<JobState>, cluster: &Cluster) -> Vec<String> {
     let state = state(jobs);
     let mut policy = policy(Moves::Auto { margin: 0.5 });
@@ -323,8 +323,8 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
     let none: [&str; 0] = [];
     assert_eq!(moves_for(Objective::MeanJct, jobs_due("260s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("260s"), &site), ["stop late", "stop easy"]);
-    // The first job is on time on its GPUs; the other one would be late on any GPUs, given the cost of a
-    // move.
+    // With the first deadline, the job is on time on its GPUs; with the second, it would be late on any GPUs,
+    // given the cost of a move.
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("290s"), &site), none);
     assert_eq!(moves_for(Objective::Deadlines, jobs_due("225s"), &site), none);
 

@@ -15,7 +15,7 @@ fn silent(name: &str) -> String {
     )
 }
 
-/// Changes the state's file as 0.1.0 would have written it.
+/// Removes from the state file what 0.1.0 did not write, and applies `change` to each of its jobs.
 fn rewrite(bench: &Bench, change: impl Fn(&mut Value)) {
     let path = bench.sandbox.state("state.json");
     let mut state: Value = serde_json::from_str(&fs::read_to_string(&path).expect("a state")).expect("JSON");
@@ -29,7 +29,7 @@ fn rewrite(bench: &Bench, change: impl Fn(&mut Value)) {
     fs::write(&path, state.to_string()).expect("a file");
 }
 
-/// Writes the speed learnt from a run of a model that ended at a given time.
+/// Writes the speed of each model, learnt from a run that ended at the given time.
 fn teach(bench: &Bench, models: &[(&str, f64)]) {
     let contributor = "lab";
     let speed = |(model, at): &(&str, f64)| {
@@ -96,7 +96,7 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     let models: Vec<&Value> =
         cache["speeds"].as_array().expect("speeds").iter().map(|speed| &speed["model"]).collect();
     assert_eq!(models, ["done"]);
-    // The correction is reported once, and the job runs again when the user adds it.
+    // The corrections are reported once, and the jobs run again when the user adds them.
     let second = bench.run("run --devices cpu:3");
     assert!(!second.stderr.contains("0.1.0"), "{}", second.stderr);
     let again = bench.run("run jobs.yaml --devices cpu:3").exits(0);

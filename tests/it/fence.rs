@@ -59,7 +59,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
-/// Starts another submission.
+/// Takes a number in the fence, as a submission does when it starts.
 fn begin(folder: &Path, number: u32) {
     symlink("8", folder.join("fence").join(number.to_string())).expect("a link");
 }
@@ -233,7 +233,7 @@ fn a_job_that_slurm_starts_again_leaves_the_training_to_a_newer_one() {
     assert_eq!(again("5", "echo 8"), (String::new(), said, Some(85)));
     let ends = fs::read_to_string(folder.path().join("report/ends")).expect("words");
     assert_eq!(ends, "7 85 interrupted\n5 85 interrupted\n");
-    // The newer submission has ended, and Slurm does not answer.
+    // The newer submission has ended, or Slurm does not answer.
     assert_eq!(again("5", "true").0, "13");
     fs::remove_file(folder.path().join("fence/13")).expect("removed");
     assert_eq!(again("5", "false").0, "13");
@@ -295,8 +295,8 @@ for fence in folder + "/none/1", folder + "/fence/x", "":
     assert!(said.contains("a newer submission of this job has started"), "{said}");
 }
 
-/// The first and the second rank of a node find their directory; prints the name of the first rank's
-/// directory.
+/// Finds the directory of a node as its first and as its second rank does; prints the mode and the name of
+/// the first rank's directory.
 const NODE: &str = "hs_token=7.0.1 hs_rank=0; hs_open_node_directory; first=$hs_dir
     hs_open_node_directory; [[ $first == \"$hs_dir\" ]] && stat -c '%a %n' \"$hs_dir\"";
 
@@ -359,7 +359,7 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
 
 #[test]
 fn an_output_that_another_user_laid_is_refused() {
-    // `a.out` is a link of another user in a directory that all users can write to.
+    // `name` is a link of another user in a directory that all users can write to.
     let plant = |sandbox: &Sandbox, name: &str| {
         fs::set_permissions(sandbox.work(""), fs::Permissions::from_mode(0o777)).expect("a mode");
         symlink(sandbox.path("elsewhere"), sandbox.work(name)).expect("a link");

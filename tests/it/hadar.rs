@@ -34,7 +34,7 @@ fn near(value: &Value, known: f64) {
     assert!((number - known).abs() <= 1e-9 * known.abs().max(1.0), "{number} for {known}");
 }
 
-/// Checks a job of a round: name, steps per second, time to completion, utility, cost, payoff, as far as they are given.
+/// Checks a job of a round: its name, its GPUs, and those of its other values that are given.
 #[track_caller]
 fn check(bid: &Value, name: &str, gpus: &Value, known: &[(&str, f64)]) {
     assert_eq!((&bid["name"], &bid["gpus"]), (&Value::from(name), gpus));

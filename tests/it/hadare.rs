@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// Nodes of one GPU each, of these types.
+/// Returns a sandbox with a node of one GPU for each of these types, and with these jobs.
 fn sandbox(types: &str, jobs: &[(&str, u32, &str)]) -> Sandbox {
     let node = |ty: &str| format!("  - {{name: {ty}0, gpus: {{{ty}: 1}}}}\n");
     let nodes: String = types.split(' ').map(node).collect();

@@ -32,7 +32,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("apptainer", "while [ \"$1\" != image.sif ]; do shift; done; shift; exec \"$@\""),
 ];
 
-/// A script, and the expected output of its training.
+/// The name and the text of each script, and the expected output of its training.
 const SCRIPTS: [(&str, &str, &str); 10] = [
     (
         "alliance",

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::cli_run::Bench;
 use crate::real_cluster::repository;
 
-/// Commands with a program, `SLEEP`, that the signal ends, and their exit status.
+/// Names and commands of jobs; `SLEEP` is a program that the signal ends.
 const SHAPES: [(&str, &str); 8] = [
     ("line", "SLEEP; echo evaluated"),
     ("pipe", "SLEEP | cat"),
@@ -167,8 +167,8 @@ fn a_command_that_stops_by_itself_and_saves_nothing_is_not_started_for_ever() {
     assert_eq!(status(&bench)[0]["runs"].as_array().map(Vec::len), Some(4));
 }
 
-/// Returns whether a rank records that its command returned 0 by itself, if a stop is requested by its file
-/// or by a signal.
+/// Returns whether a rank records that its command returned 0 by itself, after a request to stop by its file
+/// or by a signal, or without a request.
 fn notes_return(launch: &str, request: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let lines = r#"

@@ -4,7 +4,7 @@ use crate::sandbox::Sandbox;
 
 const CLUSTER: &str = "network_gbps: 10\nintra_node_gbps: 300\nnodes:\n  - {name: n1, gpus: {v100: 1}}\n";
 
-/// A step takes a second on a V100; each job has 100.
+/// Returns a trace of two jobs of 100 steps each; a step takes a second on a V100.
 fn trace(first: &str, second: &str) -> String {
     let job = "samples_per_epoch: 1000, epochs: 10, global_batch: 100, model_size: 0, gpus: 1, throughput: {v100: 100}, checkpoint: {restart_cost: 10s}";
     format!("now: 720s\njobs:\n  - {{name: a, {job}, {first}}}\n  - {{name: b, {job}, {second}}}\n")

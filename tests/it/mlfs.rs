@@ -1,4 +1,5 @@
-//! MLF-H: priorities and placements of task graphs with the numbers of its page, and its order of whole jobs.
+//! MLF-H and MLF-RL: priorities and placements of task graphs as on the page of MLF-H, the order of whole
+//! jobs, early stops, deadlines, and trained networks.
 
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ fn demand(gpu: f64, cpu: f64, memory: f64, bandwidth: f64) -> String {
     format!("{{\"gpu\": {gpu}, \"cpu\": {cpu}, \"memory\": {memory}, \"bandwidth\": {bandwidth}}}")
 }
 
-/// The page's second example.
+/// Returns the page's second example.
 fn three_servers() -> String {
     let [r0, r1, w, v] = [
         demand(0.5, 4.0, 16.0, 2.0),
@@ -70,7 +71,7 @@ fn waiting_tasks_get_the_places_of_the_page() {
     assert_eq!(round["queued"], Value::Array(Vec::new()));
 }
 
-/// The page's third example, whose restarts take 30 s.
+/// Returns the page's third example; on the page, its restarts take 30 s.
 fn overloaded() -> String {
     let [x0, x1, y, z] = [
         demand(0.4, 8.0, 20.0, 2.0),
@@ -138,7 +139,7 @@ fn graphs_are_played_to_their_end_and_all_of_a_gang_or_none() {
     let all = events("nodes: [{name: n, gpus: {v100: 4}}]", &trace, "--exclusive --gang --round 10s");
     let summary = all.last().expect("a summary");
     let jobs = summary["policies"][0]["jobs"].as_array().expect("jobs");
-    // Both jobs request more than the available GPUs: three and two.
+    // Together, the jobs request more GPUs than the cluster has: three and two of four.
     let ends: Vec<f64> = jobs.iter().map(|job| job["completion_s"].as_f64().expect("a time")).collect();
     assert!(
         (ends[0] - 300.0).abs() <= 10.0 && (ends[1] - 100.0).abs() < 1e-9 || (ends[0] - 200.0).abs() < 1e-9,
@@ -213,7 +214,8 @@ fn whole_jobs_start_in_the_order_of_their_priorities() {
     near(&policy["deadlines_met"], 0.0);
 }
 
-/// A trace of two jobs on one GPU: the first has levelled out when a third of its epochs are done.
+/// Returns a trace of two jobs on one GPU: the loss of the first has levelled out when a third of its epochs
+/// are done.
 fn levelling(stop: &str) -> String {
     let losses: Vec<String> = (1..=60).map(|epoch| (0.2 + 0.8 * 0.6_f64.powi(epoch)).to_string()).collect();
     let job = |name: &str, more: &str| {
@@ -273,7 +275,7 @@ fn the_table_says_how_many_deadlines_are_met() {
     assert!(text.contains("fifo: 1 job stopped before the last epoch"), "{text}");
 }
 
-/// A folder of three small traces and one of a cluster.
+/// Returns a sandbox with a folder of three small traces and a folder with a cluster.
 fn lessons() -> Sandbox {
     let trace = |seed: u32| {
         let job = |number: u32| {

@@ -27,7 +27,7 @@ fn sandbox(command: &str) -> Sandbox {
     sandbox.variable("PATH", &path)
 }
 
-/// Returns the daemon's process.
+/// Returns the daemon's process id.
 fn daemon(sandbox: &Sandbox) -> i32 {
     let pid = || fs::read_to_string(sandbox.path("daemon")).ok()?.trim().parse().ok();
     wait_within(Duration::from_secs(30), pid).expect("a daemon")
@@ -82,7 +82,7 @@ fn without_a_daemon_the_runs_go_on_and_it_is_said_why() {
     let failing = sandbox("true").program("nvidia-cuda-mps-control", "echo no such device; exit 1");
     let told = note(&failing, "a100:1");
     assert!(told.contains("runs without MPS: nvidia-cuda-mps-control -d failed: no such device"), "{told}");
-    // The daemon does not start if nobody requests it, or if no GPU has slots.
+    // The daemon starts only if `--mps` is given and a GPU has slots.
     let unused = sandbox("true").program("nvidia-cuda-mps-control", DAEMON);
     unused.run("run jobs.yaml --devices a100:1 --simulated").succeeds();
     assert!(!unused.path("daemon").exists());

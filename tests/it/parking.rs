@@ -65,7 +65,7 @@ class Ranks:
             os.close(bell)
 
     def are(self, state):
-        """Waits until both ranks have acknowledged the last wish with this state."""
+        """Waits until both ranks have acknowledged the last request with this state."""
         while True:
             said = []
             for rank in range(2):
@@ -181,7 +181,8 @@ assert ranks.epochs() == [1, 1]
     );
 }
 
-/// References to a tensor, its storage or a part of it find the values again.
+/// After a move to the host and back, references to a tensor, its storage or a part of it see the same
+/// values.
 #[test]
 fn what_was_moved_to_the_host_is_where_it_was() {
     check(

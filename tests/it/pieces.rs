@@ -98,7 +98,8 @@ fn a_script_that_fails_again_and_again_ends_its_chain() {
     let wrapper = wrapper(&sandbox, "");
     let codes: Vec<Option<i32>> = (0..4)
         .map(|_| {
-            // Each case is independent, because the files of the chain count its failures.
+            // The claim is removed so that the next piece can take it; the other files of the chain count the
+            // failures.
             let code = ended(piece(&sandbox, &wrapper)).0;
             let report = report(&wrapper);
             std::fs::remove_file(report.join("claim")).expect("a claim");
@@ -123,7 +124,7 @@ fn a_script_that_is_killed_before_it_saves_resumes_from_earlier_pieces() {
     assert_eq!(end_of("kill -KILL $$\n", "").0, Some(137));
 }
 
-/// The signal depends on the handlers of the script.
+/// The signal depends on the handlers of the script and on its option `--signal`.
 #[test]
 fn a_script_saves_on_the_signal_that_it_handles() {
     let saving = |signal: &str| {

@@ -1,4 +1,4 @@
-//! Jobs that are plain commands: they state no samples, batch and model, and no report is expected from them.
+//! Jobs that are plain commands: they state no samples, batch or model, and no report is expected from them.
 
 use serde_json::Value;
 

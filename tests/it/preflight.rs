@@ -67,8 +67,7 @@ impl Node {
     }
 }
 
-/// Creates an nvidia-smi that prints this text for GPU 3 and exits with this status; it does not answer the
-/// sampler.
+/// Creates a node whose nvidia-smi runs this line for GPU 3; it does not answer the sampler.
 fn smi(answer: &str) -> Node {
     Node::new().program(
         "nvidia-smi",
@@ -87,7 +86,7 @@ fn a_gpu_that_does_not_answer_or_is_in_use_keeps_the_command_from_starting() {
     check("echo '2662, 16384'", None);
     check("echo '2663, 16384'", Some("others use 2663 of 16384 MiB of GPU 3"));
     check("echo 'Unable to \"talk\" to it'; exit 9", Some("GPU 3 does not answer: Unable to  talk  to it"));
-    // If the driver does not report it, the node counts as fit.
+    // If the driver does not report the used memory, the node counts as fit.
     check("echo '[N/A], [N/A]'", None);
 }
 
@@ -131,7 +130,7 @@ sys.path.insert(0, "templates/hsched_ddp")
 from preflight import links_of, slow_node
 
 def found(speeds):
-    """Returns the nodes of a ring that are told to be slow; speed i is that of the link from node i to the next."""
+    """Returns the slow nodes of a ring; speed i is that of the link from node i to the next."""
     nodes = ["n%d" % place for place in range(len(speeds))]
     links = [(node, nodes[(place + 1) % len(nodes)], speeds[place]) for place, node in enumerate(nodes)]
     return [node for node in nodes if slow_node(links, node)]

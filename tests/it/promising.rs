@@ -9,8 +9,8 @@ use hsched_fixtures::engine_states::{How, cluster, how, job, state, take, words}
 
 const TARGET: &str = ", min_gpus: 1, max_gpus: 1, target: {metric: loss, mode: min}, promising_first: true";
 
-/// A run of a sweep that waits after ten epochs, with a loss that falls towards `end`; if that is `None`, it has not
-/// started.
+/// Returns a run of a sweep that waits after ten epochs, with a loss that falls towards `end`; if that is
+/// `None`, the run has not started.
 fn run(name: &str, end: Option<f64>, more: &str) -> JobState {
     let variant = Variant { sweep: "s".into(), parameters: serde_json::Map::new() };
     let job = job(name, "{v100: 100}", &format!(", model: m{more}"));
@@ -62,7 +62,7 @@ fn in_a_queue_they_get_the_free_gpus_and_their_requests_are_submitted_first() {
             actions.split(", ").filter_map(|action| action.strip_prefix("submit ")?.split(' ').next());
         names.collect::<Vec<_>>().join(" ")
     };
-    // Free GPUs are assigned first; the others are requested in a later turn.
+    // Free GPUs are assigned first; the GPUs of the other runs are requested in a later turn.
     assert_eq!(submitted(1, TARGET), "c");
     assert_eq!(submitted(0, TARGET), "c d a b e");
     let usual = TARGET.replace(", promising_first: true", "");

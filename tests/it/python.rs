@@ -11,7 +11,7 @@ use crate::real_cluster::repository;
 /// The variable that turns a missing torch from a skip into a failure.
 const WISH: &str = "HSCHED_TEST_TORCH";
 
-/// Python interpreters; the first one with torch is used. The second is that of Debian's package.
+/// The first of these Python interpreters that has torch, if any. The second one is that of Debian's package.
 static WITH_TORCH: LazyLock<Option<&str>> = LazyLock::new(|| {
     let has_torch = |python: &&&str| {
         let tried = Command::new(python).args(["-c", "import torch"]).stderr(Stdio::null()).status();
@@ -101,7 +101,7 @@ for wrong in ({"HSCHED_BATCHES": "8,3"}, {"HSCHED_BATCHES": "8,3,2"}, {"HSCHED_B
     except ValueError as error:
         assert "BATCHES" in str(error)
 
-# Replicas: each has one number, and all ranks of a replica take the same samples.
+# Replicas: each has one number in HSCHED_BATCHES, and all ranks of a replica take the same samples.
 in_replicas = dict(planned, RANK="2", HSCHED_BATCHES="8,4", HSCHED_REPLICA="1", HSCHED_REPLICA_RANK="0", HSCHED_REPLICA_SIZE="1")
 me = hsched.read_rank(in_replicas)
 assert (me.replicas, me.replica, me.replica_rank, me.replica_size, me.batch, me.edges(12)) == (2, 1, 0, 1, 4, [0, 8, 12]), me
@@ -248,8 +248,8 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
-/// A thread of gloo that still needs the interpreter aborts a process that shuts the interpreter down: `leave` does
-/// not.
+/// A thread of gloo that still needs the interpreter aborts a process that shuts the interpreter down:
+/// `leave` does not shut it down.
 #[test]
 fn who_leaves_in_order_ends_with_the_status_it_chose() {
     let Some(python) = with_torch() else { return };

@@ -8,7 +8,7 @@ mod foretold;
 
 use submissions::{file, read};
 
-/// Few futures, so that this takes a moment without optimisation.
+/// Few futures, so that the test takes only a moment even without optimisation.
 const SAMPLES: usize = 12;
 
 #[test]

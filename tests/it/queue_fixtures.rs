@@ -191,7 +191,8 @@ fn no_old_look_lets_a_script_start_at_once() {
     let now = filled.run(when).exits(0).stdout;
     assert!(now.starts_with("train.sh asks for ") && !now.contains(at_once), "{now}");
     assert_eq!(looks(&filled), 2);
-    // An answer that does not conclude this rests on the older look, whose age comes first.
+    // An answer other than `at_once` is based on the older look, and its first line states the age of that
+    // look.
     age_answer(&filled, 20.0, |_| {});
     let later = filled.run(when).exits(0).stdout;
     assert!(later.lines().next().is_some_and(|line| line.contains(": queue seen 2")), "{later}");

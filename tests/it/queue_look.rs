@@ -4,7 +4,7 @@ use chrono::{Local, TimeDelta};
 
 use crate::sandbox::{JOBS, Sandbox};
 
-/// A node whose four V100s other users hold, and one with T4s.
+/// A node with four V100s and one with four T4s; all these GPUs are in use.
 const SINFO: [&str; 2] = [
     "v1|gpu*|1-00:00:00|mixed|gpu:v100:4|gpu:v100:4(IDX:0-3)|4/4/0/8|64000|400||none",
     "t1|gpu*|1-00:00:00|mixed|gpu:t4:4|gpu:t4:4(IDX:0-3)|4/4/0/8|64000|400||none",
@@ -17,14 +17,14 @@ const SCONTROL: &str = r#"case "$*" in
 *) exit 9;;
 esac"#;
 
-/// A running job of another user on four GPUs of a node.
+/// Returns a running job of another user on four GPUs of a node, as `squeue` prints it.
 pub fn others(node: &str, gpu_type: &str) -> String {
     format!(
         "7|RUNNING|man|bio|normal|gpu|9|2026-11-22T09:00:00|2026-11-22T10:00:00|12:00:00|1|4|4|cpu=4,node=1|gres:gpu:{gpu_type}:4|N/A|N/A|N/A|{node}|(null)|(null)|OK|None"
     )
 }
 
-/// A site with this configuration, and a queue that shows these jobs if all are requested.
+/// Returns a site with this configuration, and a queue that shows these jobs if all are requested.
 pub fn site(extra: &str, queue: &[String]) -> Sandbox {
     let lines: Vec<&str> = queue.iter().map(String::as_str).collect();
     let all = "case $1 in --all) cat \"$root/squeue.out\";; esac";
@@ -80,8 +80,7 @@ fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
     assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
 }
 
-/// The job takes two hours on four T4s, which are free, and half an hour on four V100s, which other users
-/// hold.
+/// The job takes two hours on four T4s, and half an hour on four V100s.
 const LONG: &str = "jobs: [{name: train, samples_per_epoch: 360000, epochs: 10, global_batch: 100, model_size: 0MB,
   throughput: {t4: 125, v100: 500}, min_gpus: 4, max_gpus: 4, partition: [gpu], account: [bio, phys], command: [x]}]";
 
@@ -190,7 +189,7 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
     );
     let plain = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
     assert_eq!(plain["queues"][0]["corrected_by"], serde_json::Value::Null);
-    // Thirty other jobs all started at the end of their estimated intervals.
+    // Thirty other jobs all started after the end of their estimated intervals.
     let mut others = vec![entry.clone(); 30];
     let at = foretold["at"].as_f64().expect("a time");
     let last = foretold["starts"]

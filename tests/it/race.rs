@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::real_cluster::repository;
 
-/// Takes part in the race as job `$3`, prints a message if it wins, and then runs `$4`.
+/// Takes part in the race as job `$3`; if it wins, records that in the file `$2.won` and runs `$4`.
 const ENTRY: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/start.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_claim=$2 hs_follows='' hs_report_dir_before='' hs_id=$3 hs_run=r7 hs_job=train
@@ -19,7 +19,7 @@ const ENTRY: &str = r#"
 
 const STARTS: u32 = 50;
 
-/// A folder with programs of Slurm that record their arguments.
+/// Returns a folder with an `squeue` that prints this text and an `scancel` that records its arguments.
 fn folder(pending: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     program(folder.path(), "squeue", &format!("cat <<'END'\n{pending}END\n"));
@@ -41,7 +41,7 @@ fn entry(folder: &Path, id: u32, then: &str) -> Child {
     command.args([&id.to_string(), then]).env("PATH", path).stderr(Stdio::piped()).spawn().expect("bash")
 }
 
-/// Starts this number of jobs at once; returns their exit statuses and the winner.
+/// Starts `STARTS` jobs at once; returns their results, and a line for each winner.
 fn race(folder: &Path, then: &str) -> (Vec<Output>, String) {
     let entries: Vec<Child> = (1..=STARTS).map(|id| entry(folder, id, then)).collect();
     fs::write(folder.join("claim.go"), "").expect("written");
@@ -153,7 +153,7 @@ fn the_piece_after_one_that_somebody_cancelled_leaves_and_the_job_stays_with_tha
         ("7 143\n", "CANCELLED", "", &leaves),
         ("7 143\n", "TIMEOUT", "", &goes_on),
         ("7 143\n", "PREEMPTED", "", &goes_on),
-        // Slurm no longer knows the job.
+        // Slurm's controller no longer knows the job.
         ("7 143\n", "", "CANCELLED by 1000", &leaves),
         ("7 143\n", "", "TIMEOUT", &goes_on),
         ("7 143\n", "", "", &goes_on),

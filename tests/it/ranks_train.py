@@ -1,6 +1,6 @@
-"""A training that notes which samples each rank took: the training of the test of changing ranks.
+"""A training that records which samples each rank took, for the test in which the ranks change.
 
-ranks_train.py STOP_AFTER: the first rank asks itself to stop after so many steps; 0: never.
+ranks_train.py STOP_AFTER: the first rank sends itself SIGUSR1 after this number of steps of an epoch; with 0, never.
 """
 import os
 import signal

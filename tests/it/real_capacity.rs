@@ -16,7 +16,7 @@ fn gpus(name: &str, gpu_type: &str, count: u32) -> (String, Value) {
     (name.to_owned(), json!([{"type": gpu_type, "count": count}]))
 }
 
-/// Starts a job without hsched and waits until it has its GPUs.
+/// Starts a job without hsched and waits until it runs; returns its id.
 fn hold(user: &TestUser<'_>, options: &[&str]) -> String {
     let common = ["--parsable", "-p", "lab", "-o", "/dev/null", "--wrap", "sleep 100"];
     let id = user.ask("sbatch", &[&common, options].concat()).trim().to_owned();

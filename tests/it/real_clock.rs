@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::real_cluster::{repository, start_fast};
 use crate::real_user::{Done, TestUser, wait_for};
 
-/// Takes the lock of the clock and is killed with it.
+/// Takes the lock of the clock, and kills or stops itself with the given signal while it holds the lock.
 const THIEF: &str = "\
 import ctypes, os, sys
 lib = ctypes.CDLL(None)
@@ -17,7 +17,7 @@ os.kill(os.getpid(), int(sys.argv[2]))
 lib.sem_post(lock)
 ";
 
-/// Returns how many times the lock can be taken now.
+/// Returns the number of times that the lock can be taken now.
 fn free(lock: &str) -> u32 {
     let file = format!("/dev/shm/sem.{}", lock.trim_start_matches('/'));
     let bytes = fs::read(file).expect("a semaphore");

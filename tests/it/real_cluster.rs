@@ -61,7 +61,7 @@ pub fn try_start(nodes: &Path, timeouts: &str) -> Result<Cluster, String> {
     Cluster::start(nodes, timeouts, &[])
 }
 
-/// Starts a cluster for one test alone that has a database of jobs.
+/// Starts a cluster with a database of jobs, for one test alone.
 pub fn start_with_accounting(nodes: &Path, timeouts: &str) -> Option<Cluster> {
     Cluster::start(nodes, timeouts, &["--accounting"]).map_err(|why| skip(&why)).ok()
 }

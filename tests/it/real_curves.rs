@@ -58,8 +58,8 @@ impl Curve {
         }
     }
 
-    /// Returns the number of epochs after which it stops. The user knows when the learning rate falls, and
-    /// lets it train until then.
+    /// Returns the number of epochs after which a rule stops the training, if it does. The user knows when
+    /// the learning rate falls, and lets the training continue until then.
     fn stops(&self, rule: StopRule, target: Option<f64>) -> Option<usize> {
         let not_before = self.steps.last().copied().unwrap_or(0);
         let stop = Stop { rule, not_before, give_up: true, ..Stop::default() };
@@ -71,17 +71,17 @@ impl Curve {
     }
 }
 
-/// The curves on which the band and the required numbers of consecutive reports were chosen.
+/// Returns the curves on which the band and the required numbers of consecutive reports were chosen.
 fn curves() -> Vec<Curve> {
     read(include_str!("../curves/real.jsonl"))
 }
 
-/// Curves of other models on other data, on which no parameter was chosen.
+/// Returns curves of other models on other data, on which no parameter was chosen.
 fn fresh() -> Vec<Curve> {
     read(include_str!("../curves/fresh.jsonl"))
 }
 
-/// Curves with plateaus, mostly at constant rates: one set to choose parameters, and one to measure.
+/// Returns curves with plateaus, mostly at constant rates: one set to choose parameters, and one to measure.
 fn plateaus() -> [Vec<Curve>; 2] {
     let (chosen, measured) =
         read(include_str!("../curves/plateaus.jsonl")).into_iter().partition(|curve| curve.data == "choose");
@@ -255,7 +255,7 @@ fn curves_with_plateaus_are_foretold_and_stopped_as_well() {
     }
 }
 
-/// The curves of an invented sweep: losses that fall as a power of the epoch, with noise.
+/// Returns the curves of an invented sweep: losses that fall as a power of the epoch, with noise.
 fn sweep(seed: u64) -> Vec<Vec<CurvePoint>> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut from = |low: f64, high: f64| low + (high - low) * random.random::<f64>();

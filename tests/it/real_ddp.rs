@@ -12,7 +12,7 @@ use crate::sandbox::Sandbox;
 
 const EPOCHS: usize = 16;
 
-/// Returns the arguments of the example for `EPOCHS` epochs of ten steps.
+/// Returns the example's program and its arguments, for epochs of ten steps.
 fn arguments() -> Vec<String> {
     let program = repository().join("examples/ddp/train.py").display().to_string();
     [&program, "--samples", "600", "--lr", "0.02"].map(ToOwned::to_owned).to_vec()
@@ -127,8 +127,9 @@ fn epochs(user: &TestUser<'_>) -> Vec<Vec<Value>> {
     reports
 }
 
-/// Checks that every rank reported every epoch once, with its part of the samples and the same loss; and that
-/// the times of the faster ranks exclude their waits for the slower one.
+/// Checks that every rank reported every epoch once, with its batch and a compute time of at least its sleep;
+/// that in the first epoch, the samples of the ranks add up and their metrics are equal; and that each run
+/// has a probe.
 fn check_reports(user: &TestUser<'_>, plan: &Value) {
     let reports = epochs(user);
     for (rank, lines) in ranks(plan).iter().zip(&reports) {

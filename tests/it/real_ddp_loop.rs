@@ -21,7 +21,7 @@ const SLOWER: f64 = 3.0;
 const SAMPLES: u32 = 640;
 const EPOCHS: u64 = 6;
 
-/// Samples per second that all GPUs can take together.
+/// Returns the number of samples per second that all GPUs can process together.
 fn limit() -> f64 {
     let rate = 1000.0 / SAMPLE_MS;
     2.0 * rate + 2.0 * rate / SLOWER

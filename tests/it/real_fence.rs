@@ -30,7 +30,7 @@ while done < int(sys.argv[1]):
         file.write("%d %d\n" % (done, os.getpid()))
 "#;
 
-/// The epochs that were trained, in the order in which they ended: each with its process.
+/// Returns the epochs that were trained, in the order in which they ended, each with its process.
 fn trained(user: &TestUser<'_>) -> Vec<(usize, i32)> {
     let line = |line: &str| {
         let (epoch, process) = line.split_once(' ')?;

@@ -41,7 +41,7 @@ fn three_jobs_run_as_planned() {
         user.running(id);
     }
     check_tags(&user, &ids);
-    // Only these three jobs are in this partition, so that the used GPUs are theirs.
+    // The inventory shows as many GPUs in use as Slurm does.
     check_inventory(&user, |node, gpu_type| used_as_scontrol_shows(&user, node, gpu_type));
     // In a new plan, the three jobs would release their GPUs.
     let again = user.plan(&["jobs.yaml"]);
@@ -102,7 +102,8 @@ fn check_inventory(user: &TestUser<'_>, used: impl Fn(&str, &str) -> u64) {
     }
 }
 
-/// Returns the number of GPUs in use in the format of `scontrol -d show node`: `gpu:v100:2(IDX:0-1),…`.
+/// Returns the number of GPUs of a type in use on a node, from the output of `scontrol -d show node`:
+/// `gpu:v100:2(IDX:0-1),…`.
 fn used_as_scontrol_shows(user: &TestUser<'_>, node: &str, gpu_type: &str) -> u64 {
     let text = user.ask("scontrol", &["-d", "-o", "show", "node", node]);
     let used = field(&text, "GresUsed").expect("the field");

@@ -37,7 +37,7 @@ fn add(user: &TestUser<'_>, jobs: &[Value]) {
     assert_eq!(added.code, Some(0), "{}", added.stderr);
 }
 
-/// Watches until all jobs have ended; returns its output.
+/// Watches until all jobs have ended; returns the output of `watch`.
 fn watch(user: &TestUser<'_>) -> String {
     let watched = user.hsched(&["watch", "--interval", "1s", "--set", "retry_delay=1s"]);
     assert_eq!(watched.code, Some(0), "{}{}", watched.stdout, watched.stderr);
@@ -87,8 +87,8 @@ fn a_node_that_is_slowed_is_named_and_avoided() {
         assert_eq!((slow.as_array().map(Vec::len), &slow[0]["node"]), (Some(1), &json!("v2")), "{slow}");
         assert!((slow[0]["slower"].as_f64().expect("a number") - 0.25).abs() < 1e-9, "{slow}");
     }
-    // Of three jobs at once, one of those that avoid the node has to wait, and the one that does not avoid it
-    // uses it.
+    // Of four jobs on three nodes, one of the three that avoid the node has to wait, and the one that does
+    // not avoid it uses it.
     add(&user, &[new("b1", true), new("b2", true), new("b3", true), new("c1", false)]);
     let _ = watch(&user);
     let status = json_of(&user, "status");

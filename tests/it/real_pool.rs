@@ -59,7 +59,7 @@ pub struct Pool<'a> {
 /// Slurm's timeouts, with which it soon notices the loss of a node.
 const TIMEOUTS: &str = "8/3/1";
 
-/// An event of a Slurm job: its number and time.
+/// An event of a Slurm job: the id of the job, and the time in seconds since 1970.
 pub type Cut = (String, f64);
 
 /// Time that a script may take to record its end, in seconds.
@@ -74,7 +74,7 @@ impl<'a> Pool<'a> {
         Self::submit_with(user, runs, seconds, options, &[])
     }
 
-    /// Submits them with further environment variables.
+    /// Submits runs like [`Self::submit`], with further environment variables.
     pub fn submit_with(
         user: TestUser<'a>,
         runs: u32,

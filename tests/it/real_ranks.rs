@@ -27,7 +27,7 @@ fn device_type(node: &str, device: u32) -> &'static str {
     }
 }
 
-/// Checks that each rank's own device is of its type, and that no two ranks of a node have the same.
+/// Checks that each rank's own device is of its type, and that no two ranks of a node have the same device.
 pub fn check_devices(probes: &[BTreeMap<String, String>]) {
     let mut taken = std::collections::BTreeSet::new();
     for probe in probes {

@@ -26,7 +26,7 @@ const RANKS: &str = "#SBATCH -w e1\n#SBATCH hetjob\n#SBATCH -w e2\n\
 struct Bench<'a> {
     user: TestUser<'a>,
     system: System,
-    /// Returns Slurm's record of a job.
+    /// Function that returns Slurm's records of the components of a job.
     recall: fn(&System, JobId) -> Vec<JobRecord>,
 }
 
@@ -129,7 +129,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     check_forecast(&bench, cluster);
 }
 
-/// Requests about jobs that no longer exist or never existed.
+/// Checks the replies to requests about jobs that have ended or never existed.
 fn check_unheard(bench: &Bench<'_>, ended: JobId) {
     let never = JobId(999_999);
     for (name, id) in [("completed", ended), ("never", never)] {
@@ -138,7 +138,8 @@ fn check_unheard(bench: &Bench<'_>, ended: JobId) {
     assert_eq!((bench.recall)(&bench.system, never), []);
 }
 
-/// A job that needs the GPUs of another one would start at the time limit of that job, or when its node is back.
+/// Checks the predicted start of a job that needs the GPUs of another one: at the time limit of that job or,
+/// once its node was lost and is back, earlier. An impossible request is refused.
 fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
     let wanted = ["-w", "e1", "--gres=gpu:v100:2"];
     let holder = bench.submit("holder", &[&wanted[..], &["-t", "17"]].concat(), "sleep 600\n");
@@ -155,7 +156,7 @@ fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
     assert!(start < end, "{start}, {end}");
 }
 
-/// A zombie does not count as alive: some init processes reap late.
+/// Returns whether a process is alive; a zombie is not, because some init processes reap late.
 fn is_alive(process: &str) -> bool {
     let status = fs::read_to_string(Path::new("/proc").join(process).join("status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))

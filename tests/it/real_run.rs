@@ -12,10 +12,10 @@ use crate::cli_run::TRAIN;
 use crate::real_cluster::{Cluster, STEADY, start, started, try_start};
 use crate::real_user::{TestUser, wait_for, wait_within};
 
-/// Two nodes with two GPUs of two types each.
+/// Two nodes, each with two V100s and two T4s.
 static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| try_start(nodes(2).path(), STEADY));
 
-/// Returns the file of this number of nodes.
+/// Returns a file that describes this number of nodes.
 fn nodes(count: u32) -> tempfile::NamedTempFile {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     let text = format!(
@@ -204,8 +204,8 @@ const FOUR: [&str; 4] = ["one", "two", "three", "wide"];
 /// More epochs than the jobs can do before Slurm notices a loss.
 const EPOCHS: u32 = 60;
 
-/// Four jobs for both nodes: one on each node with its V100, one on a T4, and one that spans both. The file `pace`
-/// contains the time of an epoch.
+/// Returns four jobs for both nodes: two that each take the V100s of one node, one on a T4, and one on three
+/// T4s that spans both nodes. The file `pace` contains the time of an epoch.
 fn four(epochs: u32) -> String {
     let one = |(name, types, gpus): (&str, &str, u32)| {
         let more = format!("min_gpus: {gpus}, max_gpus: {gpus}, retries: 0");
@@ -253,7 +253,7 @@ impl<'a> Together<'a> {
             assert_eq!(self.saved(name), (1..=EPOCHS).collect::<Vec<_>>(), "{name}");
             let (mut ends, failures) = self.ends(name);
             assert_eq!((ends.pop().as_deref(), failures), (Some("completed"), 0), "{name}: {}", self.log());
-            // An epoch that ends while a training is stopped is a checkpoint that was saved.
+            // An epoch that ends while a training is being stopped counts as a saved checkpoint.
             let of_node = ["was interrupted", "saved a checkpoint", "lost a node"];
             assert!(ends.iter().all(|end| of_node.contains(&end.as_str())), "{name}: {ends:?}");
         }
@@ -299,8 +299,8 @@ fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
     assert!(run.ends("two").0.len() > 1, "it lost its node: {}", run.log());
 }
 
-/// If the allocation survives the loss of its node, jobs on the other node continue undisturbed; the others
-/// also resume there or wait for another allocation.
+/// If the allocation survives the loss of one of its nodes, jobs on the other node continue undisturbed; the
+/// others also resume there or wait for another allocation.
 #[test]
 #[ignore = "takes two minutes: tests/long runs it"]
 fn an_allocation_that_keeps_its_other_nodes_goes_on_without_the_lost_one() {

@@ -26,7 +26,7 @@ const NODES: &str =
 /// The same for the simulated world.
 const CLUSTER: &str = "nodes: [{name: 'w[1-2]', gpus: {v100: 2, t4: 2}}]\n";
 
-/// The jobs that do all their epochs.
+/// Number of jobs that do all their epochs.
 const LONG: usize = 10;
 const EPOCHS: u64 = 45;
 
@@ -46,7 +46,7 @@ fn long(numbers: std::ops::Range<usize>) -> Vec<Value> {
     numbers.map(|number| job(&format!("j{number}"), EPOCHS, 2)).collect()
 }
 
-/// The first half of the jobs: one of them fails, and one is cancelled.
+/// Returns the first half of the jobs: one of them fails, and one is cancelled.
 fn first() -> Vec<Value> {
     let mut jobs = long(0..4);
     let mut bad = job("bad", 5, 2);

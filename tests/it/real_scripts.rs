@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::real_user::{TestUser, user, wait_for};
 
-/// Prints its node and directory, waits for a file, and exits with the status in it.
+/// Prints its job name and directory, waits for a file, and exits with the status in it.
 const SCRIPT: &str = "#!/bin/bash\n#SBATCH --gres=gpu:v100:1\n#SBATCH --time=5\n#SBATCH -o out-%x-%j.txt\n\
     #SBATCH --comment='for \"ann\"'\necho \"$SLURM_JOB_NAME in $PWD\"\n\
     until [ -e go ]; do sleep 0.1; done\nexit $(cat go)\n";
@@ -15,7 +15,7 @@ fn scripts(user: &TestUser) -> Vec<Value> {
     value["scripts"].as_array().expect("a list").clone()
 }
 
-/// Takes turns until the script of this name is in a state.
+/// Runs turns of `watch` until the script of this name is in a state.
 fn reaches(user: &TestUser, name: &str, state: &str) -> Value {
     wait_for(&format!("{name} {state}"), || {
         assert_eq!(user.hsched(&["watch", "--once"]).code, Some(0));

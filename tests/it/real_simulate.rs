@@ -12,7 +12,7 @@ use crate::story::{NODES, ends};
 /// The cluster of `NODES` for `simulate`.
 const CLUSTER: &str = "nodes: [{name: 'v[1-2]', gpus: {v100: 2}}, {name: t1, gpus: {t4: 4}}]\n";
 
-/// Two jobs of fixed size, and one that gets the GPUs of the first when that ends.
+/// Returns two jobs of fixed size, and one that gets the GPUs of the first when that ends.
 fn jobs() -> Value {
     let program = repository().join("examples/stand-in/train.py");
     let job = |name: &str, samples: u64, epochs: u64, gpus: (u32, u32), (gpu_type, speed): (&str, u64)| {
@@ -31,8 +31,8 @@ fn jobs() -> Value {
 }
 
 /// Returns the mean time of the completed submissions of `short` and `middle` in addition to their epochs, in
-/// seconds: queueing, start and end. A replay has none of these, so its jobs start later by this time, and a
-/// restart costs this time.
+/// seconds: queueing, start and end. A replay has none of these, so the test adds this time to the ends of
+/// its jobs and uses it as the cost of a restart.
 fn latency(journal: &str) -> f64 {
     let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let number = |line: &Value, key: &str| line[key].as_f64().expect("a number");

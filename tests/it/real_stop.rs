@@ -26,7 +26,7 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
         std::fs::create_dir(user.folder.join(folder)).expect("a folder");
     }
     let (mut limit, mut saver) = (job("limit", 2, SAVER), job("saver", 3, SAVER));
-    // The limit is a minute, of which the last half is for saving; Slurm checks only every half minute.
+    // The limit is a minute, of which the last 40 s are for saving; Slurm checks only every half minute.
     limit["time"] = "60s".into();
     limit["checkpoint"]["grace"] = "40s".into();
     saver["samples_per_epoch"] = 60_000.into();

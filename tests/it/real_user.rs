@@ -49,7 +49,7 @@ const ENDS: [&str; 9] = [
     "TIMEOUT",
 ];
 
-/// Maximum time of any wait, far more than a loaded machine needs.
+/// Maximum time of a wait that has no limit of its own, far more than a loaded machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A rank's command: records the environment and the directory of the rank.
@@ -61,7 +61,7 @@ pub fn user(name: &str, partition: &'static str) -> Option<TestUser<'static>> {
     shared().map(|cluster| TestUser::new(cluster, name, partition))
 }
 
-/// Returns a job whose ranks run `command` in a shell, with the same speed on every GPU type.
+/// Returns a job whose ranks run `command` in a shell, with a fixed speed on each GPU type.
 pub fn job(name: &str, gpus: u32, command: &str) -> Value {
     json!({
         "name": name, "samples_per_epoch": 600, "epochs": 1, "global_batch": 60 * gpus, "model_size": 0,
@@ -81,7 +81,7 @@ pub fn stand_in(samples: u32) -> Vec<String> {
     words
 }
 
-/// Calls `ready` until it returns a value.
+/// Calls `ready` until it returns a value; panics if that takes too long.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     wait_within(PATIENCE, &mut ready).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}"))
 }

@@ -101,7 +101,7 @@ fn check(user: &TestUser<'_>, journal: &str) {
     check_outputs(user, &state);
 }
 
-/// An epoch takes as long as in the simulated cluster: the same GPUs with the same shares.
+/// Checks that an epoch takes as long as in the simulated cluster, on the same GPUs with the same shares.
 fn check_lengths(journal: &str) {
     let (real, played) = (epochs(journal), simulated(DELAYS, POLL).epochs);
     let median = |lengths: &[f64]| {
@@ -118,8 +118,8 @@ fn check_lengths(journal: &str) {
     }
 }
 
-/// In the simulated cluster, where starts and ends take as long as they took here, the same story ends within
-/// 5 % of this time; Slurm's times are whole seconds.
+/// Checks that in the simulated cluster, where starts and ends take as long as they took here, the same story
+/// ends within 5 % of this time; Slurm's times are whole seconds.
 fn check_ends(journal: &str) {
     let (real, delays) = (ends(journal), delays(journal));
     let played = simulated(delays, POLL).ends;
@@ -132,7 +132,7 @@ fn check_ends(journal: &str) {
     }
 }
 
-/// Over all runs of a job, every epoch is reported once.
+/// Checks that over all runs of a job, every epoch is reported once.
 fn check_epochs(user: &TestUser<'_>, name: &str, all: &Value) {
     let runs = fs::read_dir(user.folder.join("state/runs")).expect("runs");
     let file = |entry: std::io::Result<fs::DirEntry>| {
@@ -148,7 +148,7 @@ fn check_epochs(user: &TestUser<'_>, name: &str, all: &Value) {
     assert_eq!(done, (1..=all.as_u64().expect("epochs")).collect::<Vec<_>>(), "{name}");
 }
 
-/// The parts of a job's submissions together are its whole output, each in the right place.
+/// Checks that the outputs of a job's submissions, one after the other, are its whole output.
 fn check_outputs(user: &TestUser<'_>, state: &Value) {
     for job in state["jobs"].as_array().expect("jobs") {
         let name = job["spec"]["name"].as_str().expect("a name");
@@ -164,7 +164,7 @@ fn check_outputs(user: &TestUser<'_>, state: &Value) {
     }
 }
 
-/// The speeds in the cache are within 5 % of the true ones.
+/// Checks that the speeds in the cache are within 5 % of the true ones.
 fn check_speeds(user: &TestUser<'_>) {
     let shown = user.hsched(&["cache", "show", "--format", "json"]);
     let value: Value = serde_json::from_str(&shown.stdout).expect("JSON");
@@ -217,7 +217,7 @@ fn the_story_without_accounting_turn_by_turn_and_killed_halfway() {
         turns += 1;
         let mut one = watch(user, &["--once"]);
         if turns % 7 == 0 {
-            // A truncated line continues in the next part.
+            // The kill may come at any point of the turn, even within a line of the journal.
             let _ = one.0.kill();
         }
         wait_for("a turn", || one.0.try_wait().expect("a child"));

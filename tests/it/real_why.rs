@@ -24,7 +24,7 @@ fn why(user: &TestUser<'_>, id: &str) -> Value {
     told["jobs"][0].clone()
 }
 
-/// Waits for Slurm's reason for a job.
+/// Waits until Slurm shows this reason for a job.
 fn await_reason(user: &TestUser<'_>, id: &str, reason: &str) {
     wait_for(reason, || {
         let shown = user.ask("squeue", &["-h", "-j", id, "-O", "Reason:100"]);

@@ -124,7 +124,7 @@ fn a_pool_has_room_for_each_job_on_its_own_types() {
     let large = JOBS.replace("replica:", "gpu_types: [a100], replica:");
     let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other).file("spread.yaml", spread);
     let sandbox = sandbox.file("large.yaml", large);
-    // Without such a reason, the job is accepted.
+    // If `why` is empty, the job is accepted.
     let check = |file: &str, gpus: &str, why: &str| {
         let pack = format!("submit {file} --pack --gpus {gpus} --time 1h --dry-run");
         let ran = sandbox.run(&pack);

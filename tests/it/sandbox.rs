@@ -21,7 +21,7 @@ nodes:
   - {name: b, gpus: {v100: 2}}
 ";
 
-/// A cluster with three GPUs of one kind.
+/// A cluster with three GPUs of one type.
 pub const THREE: &str = "nodes: [{name: a, gpus: {v100: 3}}]";
 
 /// The worked example's jobs.
@@ -196,8 +196,8 @@ impl Sandbox {
         text.lines().filter_map(line).collect()
     }
 
-    /// Returns the state of a job in the snapshot: its phase and, if it was submitted, the stage of its only
-    /// submission.
+    /// Returns the state of a job in the snapshot: its outcome if it has ended, the stage of its first
+    /// submission if it was submitted, and its phase otherwise.
     pub fn phase(&self, job: usize) -> String {
         let word = |value: &Value| match value {
             Value::Object(object) => object.keys().next().expect("a word").clone(),

@@ -56,7 +56,7 @@ fn play(nodes: &str, jobs: &[Job], options: &str) -> (Value, Vec<Value>) {
     (summary["policies"][0].clone(), lines)
 }
 
-/// Tasks as `A1.1@a0:1–3`.
+/// Returns the tasks in the form `A1.1@a0:1–3`.
 fn tasks(events: &[Value]) -> String {
     let task = |event: &Value| {
         let part = |key: &str| event[key].to_string().trim_matches('"').to_owned();
@@ -80,7 +80,7 @@ fn near(found: &Value, expected: f64) {
 
 const TWO_TYPES: &str = "{name: a, gpus: {v100: 1}}, {name: b, gpus: {k80: 1}}";
 
-/// The jobs of the worked example G1.
+/// Returns the jobs of the worked example G1.
 fn three_jobs() -> [Job; 3] {
     [
         Job { name: "A", arrival: 1.0, rounds: 2, times: &[("v100", 2.0), ("k80", 10.0)], ..ONE },

@@ -164,8 +164,9 @@ impl<W> Watched<W> {
         }
     }
 
-    /// Running submissions have their GPUs, and no GPU is used twice. Slurm shows its nodes and its queue one after the
-    /// other, so a submission that did not run at the looks `before` and after may have started or ended in between.
+    /// Checks that running submissions have their GPUs, and that no GPU is used twice. Slurm shows its nodes
+    /// and its queue one after the other, so only submissions that ran at several looks count: others may
+    /// have started or ended in between.
     fn devices_add_up(&mut self, seen: &Observation, before: &BTreeSet<SubmissionKey>) {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);

@@ -125,7 +125,7 @@ where
     panic!("the story does not end: {state:?}");
 }
 
-/// Why a turn failed.
+/// The reason why a turn failed.
 struct Fault(String);
 
 impl<E: Debug> From<E> for Fault {
@@ -172,7 +172,7 @@ proptest! {
     }
 }
 
-/// A site whose state is in a folder.
+/// Returns a site whose state is in a folder.
 fn live_site(folder: &Path, inside: Option<Launcher>) -> ScriptContext {
     ScriptContext {
         defaults: rules().defaults,

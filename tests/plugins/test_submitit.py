@@ -34,7 +34,7 @@ def wait_for(what: str, ready: Callable[[], Any]) -> Any:
 
 
 class Counter:
-    """Counts in a file until it is asked to end, and records each start and each checkpoint."""
+    """Counts its checkpoints and records the count at each start; ends at start number `starts` or when `go` exists."""
 
     def __init__(self, folder: Path, starts: int) -> None:
         self.folder, self.starts, self.count = folder, starts, 0
@@ -95,7 +95,7 @@ def test_a_run_of_a_pool_is_cancelled_alone(executor: submitit.AutoExecutor, tmp
 
 
 def test_a_checkpoint_at_the_time_limit(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
-    """The third start ends; a function that needs more than it may is given up."""
+    """A function that ends at its third start completes; one that times out more times than allowed fails."""
     executor._executor.parameters.update(time=0.1, signal_delay_s=5)  # six seconds
     (tmp_path / "enough").mkdir()
     (tmp_path / "never").mkdir()

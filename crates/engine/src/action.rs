@@ -1,10 +1,10 @@
-//! Actions, which the engine asks a world to carry out.
+//! Actions: decisions of the engine, which a turn carries out in its world or only records.
 
 use crate::{AfterStop, Amendment, NewShares, Run, SubmissionKey};
 use hsched_model::{JobId, JobName};
 use hsched_plan::throughput::{Lesson, Sample};
 
-/// An operation for the world to carry out, with the reason for people.
+/// A decision of the engine, with the reason for people. The world carries out the requests and `Share`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Submit the jobs of this run.

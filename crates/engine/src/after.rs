@@ -107,7 +107,8 @@ impl JobState {
         let _ = wait_for(self, &why, at);
     }
 
-    /// Records the job's first predecessor that has not completed, and how that ended if it has.
+    /// Makes the job wait for its first predecessor that has not completed, or ends it as failed if that
+    /// predecessor will never complete. Without such a predecessor, the job no longer waits for one.
     fn stand_behind(&mut self, first: Option<(JobName, Option<&'static str>)>, at: Time) -> Option<Action> {
         match first {
             None => {

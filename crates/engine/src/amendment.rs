@@ -60,7 +60,7 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// Returns the job's submissions in order, with the ids of pending ones.
+    /// Returns an entry for each of the job's submissions, in order: its id if it is pending.
     pub fn pending(&self) -> Vec<Option<JobId>> {
         let id = |submission: &Submission| {
             submission.attempt.job_id.filter(|_| submission.stage == Stage::Pending)
@@ -87,8 +87,10 @@ impl Inquiry {
         submission.attempt.job_id.filter(|_| !is_there)
     }
 
-    /// Returns whether a submission asks for the GPUs of `request`, and its account, partitions and limit
-    /// cover those of `request`.
+    /// Returns whether a submission already requests the GPUs of `request` with the same limit. If the job
+    /// leaves its account or partition open, the account must also be the same, and the submission's
+    /// partitions must include that of `request`. For a submission without a queue choice, only the GPUs are
+    /// compared.
     fn asks_for(&self, attempt: &SubmissionRecord, request: &RequestOption, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
         let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| GpuRequest::of(&attempt.ranks));

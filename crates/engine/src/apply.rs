@@ -16,7 +16,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
         Event::Added { job, restart } => {
             let beginning = ResumePoint::of(job, state, *restart);
             let fresh = JobState::new((**job).clone(), at);
-            // Another job by the same name may have the same speeds.
+            // The fingerprint of the input may be the same for another job of the same name.
             state.decided = None;
             state.scripts.retain(|script| script.name != job.name || !script.is_over());
             match state.find_mut(&job.name) {
@@ -159,7 +159,8 @@ impl JobState {
     }
 
     /// Refunds the retries that failures cost the job if its node turns out to have been down: the ranks fail
-    /// before Slurm notices, and so does the next attempt on that node.
+    /// before Slurm notices, and so does the next submission on that node. The job waits for a restart if
+    /// such a failure was its last end, or if it had failed for lack of retries.
     fn excuse(&mut self, at: Time, node: &NodeName, rules: &Rules) {
         // Failures before the user added the job again no longer count.
         let added = self.added;
@@ -207,7 +208,7 @@ impl JobState {
         Some(Stage::Stopping { since: now, then, request: StopProgress::Meant })
     }
 
-    /// Tracks an attempt again that was presumed lost but that Slurm has.
+    /// Tracks a submission again that was presumed lost but that Slurm has.
     fn found(&mut self, at: Time, of: &SubmissionKey, job_id: JobId, submit_time: Option<&String>) {
         let is_same = |past: &PastAttempt| past.attempt.run == of.run && past.attempt.copy == of.copy;
         let Some(place) = self.past.iter().position(is_same) else { return };

@@ -21,8 +21,8 @@ impl BackendKind {
         }
     }
 
-    /// Returns the message start for a job that is already present and must not be submitted again; its name
-    /// follows.
+    /// Returns the start of the message for a job that is already present and must not be submitted again;
+    /// its name follows.
     pub fn already(self) -> &'static str {
         match self {
             Self::Queue => "already in the queue",
@@ -30,7 +30,8 @@ impl BackendKind {
         }
     }
 
-    /// Returns the message for a submission that received this number: of a Slurm job, or of a guard, which no command needs.
+    /// Returns the message for a submission that received this id. The id of a guard is left out, because no
+    /// command needs it.
     pub fn submitted(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("submitted as job {id}"),
@@ -63,7 +64,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns the message start for a submission that would never be accepted; the reason follows.
+    /// Returns the start of the message for a submission that would never be accepted; the reason follows.
     pub fn refused(self) -> &'static str {
         match self {
             Self::Queue => "refused by Slurm",
@@ -71,7 +72,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns the message start for a submission that is not accepted now; the reason follows.
+    /// Returns the start of the message for a submission that is not accepted now; the reason follows.
     pub fn deferred(self) -> &'static str {
         match self {
             Self::Queue => "Slurm does not accept it now",
@@ -79,7 +80,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns the message start for a submission that failed for another reason, which follows.
+    /// Returns the start of the message for a submission that failed for another reason, which follows.
     pub fn failed(self) -> &'static str {
         match self {
             Self::Queue => "could not be submitted",

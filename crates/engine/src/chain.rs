@@ -81,7 +81,7 @@ impl PlanExecutor<'_> {
         next
     }
 
-    /// Returns `attempt` as the next piece, which resumes where the job's running submission ends.
+    /// Returns `intent` as the next piece, which resumes where the job's running submission ends.
     pub(super) fn next_piece(
         &self,
         intent: PlannedSubmission,

@@ -12,7 +12,8 @@ use crate::{
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
 
-/// Actions to take, and messages about how they were decided.
+/// Actions to take, questions about waits and start estimates, and messages about how the actions were
+/// decided.
 #[derive(Default)]
 pub(super) struct TurnDecision {
     pub actions: Vec<Action>,
@@ -21,8 +22,9 @@ pub(super) struct TurnDecision {
     pub notes: Vec<String>,
 }
 
-/// Returns whether no decision is due: the input equals that of the last decision, no wait has ended, and no
-/// further deadline has become unreachable.
+/// Returns whether no decision is due: the input equals that of the last decision, no wait or timeout has
+/// ended, no further deadline has become unreachable, no new shares must be written, and no next piece must
+/// be queued.
 pub(super) fn is_settled(
     state: &State,
     at: Time,

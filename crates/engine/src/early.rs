@@ -18,7 +18,7 @@ use hsched_plan::curve::{
 pub struct EarlyEnd {
     /// Reason, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub why: String,
-    /// Whether the job's rule allows the stop; if not, the user is told once.
+    /// Whether the job's rule allows the stop; if not, hsched prints one note about it.
     pub allowed: bool,
     /// Number of epochs done at that time; `None` in states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ fn is_full(cluster: &Cluster) -> bool {
 }
 
 /// Returns ‖u‖/√M, where u holds the used fractions of a node's M resources; `None` for a node that accepts
-/// no work.
+/// no work or has no GPUs.
 fn degree(node: &Node) -> Option<f64> {
     if node.state.availability() != Availability::Up || node.gpu_total() == 0 {
         return None;
@@ -185,7 +185,7 @@ impl JobState {
         self.judged(&self.job.stop, busy)
     }
 
-    /// Returns the verdict of the weakest rule for the job's target on its metric curve.
+    /// Returns the verdict of the most permissive rule for the job's target on its metric curve.
     pub fn free_verdict(&self) -> Option<CurveVerdict> {
         let has_value = self.job.target.as_ref().is_some_and(|target| target.value.is_some());
         let rule = if has_value { StopRule::Target } else { StopRule::Best };

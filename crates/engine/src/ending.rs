@@ -64,7 +64,7 @@ impl JobState {
         let Some(end) = winner.map(|past| past.end.clone()) else {
             return self.wait(ended, None, "another submission took the job, but it has disappeared");
         };
-        // Its withdrawal, because it was not needed, says nothing about the job.
+        // The submission was withdrawn because it was not needed, which says nothing about the job.
         let stage = match stage {
             Stage::Stopping { then: AfterStop::GoOn, .. } => Stage::Running,
             other => other,
@@ -72,7 +72,7 @@ impl JobState {
         self.after(ended, now, stage, &end, rules);
     }
 
-    /// Ends the other copies, because the job is done.
+    /// Ends the job's other submissions, because the job is done.
     fn end_copies(&mut self, ended: Time) {
         for submission in self.phase.submissions_mut() {
             submission.end(ended, AfterStop::Done(ended));
@@ -188,8 +188,8 @@ impl JobState {
         }
     }
 
-    /// Excludes the GPU types on trial in the attempt that has just failed, if the job has finished no epoch
-    /// on them; returns a message about it.
+    /// Excludes the GPU types on trial in the submission that has just failed, if the job has finished no
+    /// epoch on them; returns a message about it.
     fn avoid(&mut self) -> String {
         let Some((last, before)) = self.past.split_last().filter(|(last, _)| last.epochs == 0) else {
             return String::new();
@@ -233,8 +233,8 @@ impl JobState {
         self.wait(at, Some(at.after(delay)), &format!("{why}; {}", self.retries_left()));
     }
 
-    /// Delays the next attempt without using a retry, because the job is not to blame. After many such delays
-    /// in a row, it uses a retry.
+    /// Delays the next submission without using a retry, because the job is not to blame. After many such
+    /// delays in a row, it uses a retry.
     pub(super) fn put_off(&mut self, at: Time, why: &str, rules: &Rules) {
         self.fruitless += 1;
         if self.fruitless > Rules::MOST_FRUITLESS {
@@ -249,7 +249,7 @@ impl JobState {
         self.last = (at, why.to_owned());
     }
 
-    /// Ends a pending job although not all of its epochs are done.
+    /// Ends a job as completed although not all of its epochs are done.
     pub(super) fn finish_early(&mut self, at: Time, why: &str) {
         self.finish(at, Outcome::Completed);
         self.last.1 = match self.stopped_early() {

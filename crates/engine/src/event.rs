@@ -30,7 +30,7 @@ pub enum Event {
         of: SubmissionKey,
         news: News,
     },
-    /// Slurm has an earlier submission of a job that is pending here or has ended.
+    /// Slurm has an earlier submission of a job that has not ended here, or (`None`) no longer has one.
     Stray {
         job: JobName,
         job_id: Option<JobId>,
@@ -72,7 +72,7 @@ pub enum Answer {
     Unclear { message: String },
     /// The submission was asked to save and end.
     Stopped,
-    /// Slurm was told to end the job.
+    /// Slurm received the request to end the job.
     Killed,
     /// The request to end the job did not reach Slurm.
     NotStopped { message: String },

@@ -1,4 +1,4 @@
-//! GPUs by node and type: those planned for an attempt, and those that it holds.
+//! GPUs by node and type: those planned for a submission, and those that it holds.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -9,7 +9,7 @@ use crate::{
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};
 
-/// The observed sightings, by submission and by job.
+/// The parts of an observation, by submission or by job.
 struct Sights<'a> {
     seen: &'a Observation,
     sightings: BTreeMap<&'a SubmissionKey, &'a Sighting>,
@@ -105,8 +105,8 @@ fn stalled(submission: &Submission, seen: Option<&Stall>, reported: bool) -> Opt
     (submission.is_running() && !is_same).then(|| News::Stalled(seen.cloned()))
 }
 
-/// Returns the event for an earlier submission in the queue: either it is the one presumed lost, or it blocks
-/// a new submission of its pending job.
+/// Returns the event for an earlier submission in the queue, which is either the one presumed lost or blocks
+/// a new submission of its job, or the event that none blocks the job any longer.
 fn stray(tracked: &JobState, sights: &Sights<'_>) -> Option<Event> {
     let sighting = sights.strays.get(&tracked.job.name).copied();
     if let Some(sighting) = sighting.filter(|_| tracked.takes_up_lost()) {

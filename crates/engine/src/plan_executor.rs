@@ -84,7 +84,7 @@ pub(super) fn execute_plan(
 
 impl PlanExecutor<'_> {
     /// Returns the requests that remove a job from the GPUs that it has or waits for, if the decision names
-    /// other ones.
+    /// other GPUs or none.
     fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];
         let tracked = self.view.tracked(state, job);
@@ -146,8 +146,8 @@ impl PlanExecutor<'_> {
         change
     }
 
-    /// Returns the actions that submit pending jobs or further copies on the GPUs that the plan gives them,
-    /// and the reasons why other jobs keep waiting.
+    /// Returns the actions that submit pending jobs, or further submissions of jobs, on the GPUs that the
+    /// plan gives them, and the reasons why other jobs keep waiting.
     fn submit(&self, state: &mut State, next: &[(usize, Decision)], queues: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         let problem = &self.view.problem;

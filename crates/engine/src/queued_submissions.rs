@@ -94,8 +94,8 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns the queue choice of a submission for some GPUs and a run time: that of its request, else that
-    /// of the first submission that has one, else the first queue choice whose limit suits the job, else the
-    /// first one.
+    /// of the first submission that has one, else the first queue choice that suits the job, else the first
+    /// one.
     fn queue_choice(
         &self,
         tracked: &JobState,
@@ -159,7 +159,7 @@ impl PlanExecutor<'_> {
     /// request for the same GPUs.
     fn request(&self, job: usize, placement: &Placement) -> Option<&RequestOption> {
         let problem = &self.view.problem;
-        // The choice fixes the nodes and therefore the partition.
+        // A pinned placement fixes the nodes and therefore the partition.
         let start_estimates = problem
             .start_estimates
             .iter()
@@ -207,7 +207,7 @@ pub fn spares(
 }
 
 impl Submission {
-    /// Returns the pending submission of a job that can be changed to ask for these GPUs, because its script
+    /// Returns the pending submission of a job that can be changed to request these GPUs, because its script
     /// has a table for them.
     pub(super) fn changeable<'s>(all: &'s [Self], kind: &GpuRequest) -> Option<&'s Self> {
         let can = |submission: &&Self| {

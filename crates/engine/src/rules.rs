@@ -60,7 +60,7 @@ impl Rules {
     /// How long a job that its rule has stopped may continue to train, if it reports several epochs, before
     /// it is ended.
     pub(crate) const TIME_TO_EXIT: Seconds = Seconds(5.0);
-    /// Extra time for a stopping job beyond its grace before Slurm is told to end it.
+    /// Extra time for a stopping job beyond its grace before hsched cancels it.
     pub const PATIENCE: Seconds = Seconds(30.0);
     /// How long ended jobs are kept: 30 days.
     pub(crate) const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);

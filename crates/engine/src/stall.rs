@@ -50,7 +50,8 @@ const PAUSE: f64 = 600.0;
 /// or kernels are compiled.
 const START: f64 = 1800.0;
 
-/// The longest pause that is not reported while the program reports that it saves, evaluates or starts.
+/// The longest pause that is not reported while the program reports another activity than a step or waiting
+/// for data, such as saving or evaluating.
 const BUSY_OTHERWISE: f64 = 3600.0;
 
 /// Maximum length of a pause relative to the longest harmless one.

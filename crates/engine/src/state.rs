@@ -1,4 +1,4 @@
-//! The state of all jobs: the requests, the phase of each, and its history.
+//! The state of all jobs: the specification of each job, its phase and its history.
 
 mod phase;
 
@@ -58,7 +58,7 @@ pub struct JobState {
     pub epochs_done: u64,
     /// Number of ends that counted against its retries.
     pub failures: u32,
-    /// Number of consecutive attempts that ended without finishing an epoch.
+    /// Number of consecutive submissions that ended without finishing an epoch.
     pub fruitless: u32,
     /// Number of consecutive stops and time limits that cut it without a new epoch.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -112,7 +112,7 @@ pub struct JobState {
     pub unmeasured: bool,
 }
 
-/// An attempt that has ended.
+/// A submission that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastAttempt {
     pub attempt: SubmissionRecord,
@@ -191,7 +191,7 @@ impl JobState {
         }
     }
 
-    /// Marks the job as about to be submitted, beside its other copies.
+    /// Marks the job as about to be submitted, beside its other submissions.
     pub fn intend(&mut self, attempt: SubmissionRecord) {
         self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
         let submission = Submission { attempt, stage: Stage::Meant };
@@ -211,7 +211,7 @@ impl JobState {
         self.phase.submissions_mut().iter_mut().find(|submission| submission.is(key))
     }
 
-    /// Returns the attempts that have ended since the job was added, in order. For a job that was added
+    /// Returns the submissions that have ended since the job was added, in order. For a job that was added
     /// again, `past` also contains those of the earlier job.
     pub fn past_since_added(&self) -> impl DoubleEndedIterator<Item = &PastAttempt> {
         self.past.iter().filter(|past| past.attempt.meant >= self.added)
@@ -235,7 +235,7 @@ impl JobState {
         }
     }
 
-    /// Returns a message on how an attempt ended.
+    /// Returns a message on how a submission ended.
     pub fn ending(&self, past: &PastAttempt) -> String {
         let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
         let is_cut = matches!(past.end, End::Cut | End::Unhandled);
@@ -245,9 +245,9 @@ impl JobState {
         format!("{}{at}{why}", past.end)
     }
 
-    /// Returns the shortest time limit for the next attempt: twice the longest limit that cut the job since
-    /// its last new epoch. While the length of an epoch is unknown, earlier limits that cut the job before a
-    /// new epoch also count twice, and limits within which the job made progress count once.
+    /// Returns the shortest time limit for the next submission: twice the longest limit that cut the job
+    /// since its last new epoch. While the length of an epoch is unknown, earlier limits that cut the job
+    /// before a new epoch also count twice, and limits within which the job made progress count once.
     pub fn least_limit(&self) -> Option<Seconds> {
         let mut is_fruitless = true;
         let least = self.past_since_added().rev().filter_map(|past| {
@@ -289,7 +289,7 @@ impl JobState {
     }
 
     /// Returns whether a run can be continued after its time limit: the user states that it saves, or one
-    /// attempt was seen to continue after the epochs of another.
+    /// submission was seen to continue after the epochs of another.
     pub fn resumes(&self) -> bool {
         let went_on = |attempt: &SubmissionRecord, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
         let now = |submission: &Submission| {
@@ -300,8 +300,8 @@ impl JobState {
             || self.phase.running().is_some() && self.phase.submissions().iter().any(now)
     }
 
-    /// Returns whether an attempt may have saved part of an epoch, so that the next one to report that epoch
-    /// begins within it.
+    /// Returns whether a submission may have saved part of an epoch, so that the next one to report that
+    /// epoch begins within it.
     pub(super) fn may_have_saved(&self) -> bool {
         self.past.iter().any(|past| past.end != End::Completed)
     }
@@ -336,9 +336,9 @@ impl JobState {
 }
 
 impl PastAttempt {
-    /// Returns whether the time limit cut it, rather than another request to stop, according to Slurm or to
-    /// the time of its end. Slurm asks for a stop before the limit by the grace, which is at most half of the
-    /// limit, and up to a minute earlier.
+    /// Returns whether the time limit cut the submission, rather than another request to stop, according to
+    /// Slurm or to the time of its end. Slurm sends the stop signal one grace before the limit, or up to a
+    /// minute earlier; the grace is at most half of the limit.
     pub(crate) fn is_at_limit(&self) -> bool {
         let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
         let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));

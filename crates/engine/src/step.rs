@@ -23,7 +23,7 @@ pub struct Step {
 
 /// Returns the state after `events` and the actions that follow.
 ///
-/// Equal arguments give equal results. Every submission comes from a plan that was verified, and no action
+/// Equal arguments give equal results. Every submission comes from a plan that was verified, and no request
 /// concerns a job that has ended. Jobs that ended long ago are forgotten.
 pub fn step(
     mut state: State,

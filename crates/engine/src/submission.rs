@@ -1,4 +1,4 @@
-//! Submissions of a job: the stored attempt, its stage, and what follows a stop.
+//! Submissions of a job: the stored record, its stage, and what follows a stop.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ pub enum StopProgress {
     Meant,
     /// The job was asked to save and end.
     Asked,
-    /// Slurm was told to end the job.
+    /// Slurm received the request to end the job.
     Killed,
 }
 
@@ -71,7 +71,7 @@ pub enum AfterStop {
     Cancel,
     /// The policy or the job's stop rule decided that the job completes early.
     Finish,
-    /// The job completes, because another copy completed it at this time.
+    /// The job completes, because another submission completed it at this time.
     Done(Time),
     /// The job's rule for stalls applies.
     Stalled,
@@ -198,8 +198,8 @@ impl Stage {
         }
     }
 
-    /// Returns a number that orders the stages; of several copies, the one with the highest number represents
-    /// the job.
+    /// Returns a number that orders the stages; of several submissions, the one with the highest number
+    /// represents the job.
     pub(super) fn rank(self) -> u8 {
         match self {
             Self::Meant => 0,
@@ -283,7 +283,7 @@ impl SubmissionRecord {
         self.missing = None;
     }
 
-    /// Returns an attempt on the GPUs of a placement that is about to be submitted.
+    /// Returns the record of a submission that is about to be made, on the GPUs of a placement.
     pub fn planned(
         run: &str,
         problem: &Problem,
@@ -298,7 +298,7 @@ impl SubmissionRecord {
         Self { communication, trials, ..Self::new(run, ranks, epoch, epochs_before, meant) }
     }
 
-    /// Returns an attempt that is about to be submitted, without communication.
+    /// Returns the record of a submission that is about to be made, without communication.
     pub fn new(run: &str, ranks: Vec<PlacedRank>, epoch: Seconds, epochs_before: u64, meant: Time) -> Self {
         let gpus = Gpus::of(&ranks);
         Self {

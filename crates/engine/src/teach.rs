@@ -53,9 +53,9 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples.chunk_by(same).map(|alike| alike[(alike.len() - 1) / 2].clone()).collect()
 }
 
-/// Returns the samples from the length of a whole job that completed in one attempt without a report. The job
-/// must be a command, or long enough for its start and end to be negligible. The samples are dropped at the
-/// first report.
+/// Returns the samples from the length of a whole job that completed in one submission without a report. The
+/// job must be a command, or long enough for its start and end to be negligible. The samples are dropped at
+/// the first report.
 pub(super) fn by_the_whole(
     tracked: &JobState,
     of: &SubmissionKey,
@@ -94,7 +94,7 @@ pub(super) fn by_rank(
     probes.chain(epoch).collect()
 }
 
-/// Returns the samples for an attempt's GPU types from an epoch's length.
+/// Returns the samples for a submission's GPU types from an epoch's length.
 ///
 /// Its steps took the epoch's length minus the predicted communication. If all GPUs are of one type, the rank
 /// with the most samples took that long. With several types, the slowest rank is unknown, so all estimates

@@ -85,7 +85,7 @@ impl<'a> Timeouts<'a> {
         Some(Action::Cancel { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
     }
 
-    /// Returns the first GPU type for which an attempt needs more GPUs than there are on nodes that are up,
+    /// Returns the first GPU type for which a submission needs more GPUs than there are on nodes that are up,
     /// with the needed number.
     fn unable(&self, attempt: &SubmissionRecord) -> Option<String> {
         let up = self.up.as_ref()?;
@@ -120,7 +120,7 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
     jobs.chain(state.wake).filter(|due| *due > after).min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Returns whether another submission of an attempt's race has started.
+/// Returns whether another submission of the same race has started.
 fn has_started(tracked: &JobState, attempt: &SubmissionRecord) -> bool {
     let others =
         tracked.phase.submissions().iter().filter(|submission| submission.attempt.races_with(attempt));

@@ -17,7 +17,7 @@ pub enum TypeTrial {
     Unlisted,
 }
 
-/// The types on trial of one attempt.
+/// The types on trial of one submission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trials(pub BTreeMap<GpuType, TypeTrial>);
 

@@ -301,7 +301,8 @@ pub(super) fn is_movable(tracked: &JobState, submission: &Submission) -> bool {
     submission.is_running() && submission.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0
 }
 
-/// Returns whether a submission is about to release its GPUs; one that Slurm fails to end does not count.
+/// Returns whether a submission that is stopped for a move is about to release its GPUs; one that Slurm fails
+/// to end does not count.
 pub(super) fn gives_back(submission: &Submission, at: Time) -> bool {
     match submission.stage {
         Stage::Stopping { then: AfterStop::GoOn, request, since } => {

@@ -61,7 +61,7 @@ impl Lease {
     }
 }
 
-/// The maximum number of simulated devices.
+/// The maximum count of a type in a list of simulated devices.
 const MOST: u32 = 10_000;
 
 /// The type of unknown GPUs.
@@ -133,8 +133,9 @@ impl Devices {
         Self::new(vec![(node, facts.gpus.iter().flat_map(units).collect())])
     }
 
-    /// Returns the GPUs of this machine that are visible under these `names`, which are indices or UUIDs. If
-    /// NVML lists none at all, returns devices of unknown type with these names.
+    /// Returns the GPUs of this machine that are visible under these `names`, which are indices or UUIDs; all
+    /// GPUs if there are no names. If NVML lists none at all, returns devices of unknown type with these
+    /// names.
     pub fn visible(facts: &Facts, names: &[String]) -> Self {
         let found = Self::found(facts);
         let (node, all) = found.nodes.into_iter().next().unwrap_or_else(|| (probe::node(facts), Vec::new()));

@@ -57,7 +57,7 @@ impl World for EndedRun<'_> {
         let mut pool = OtherMembers::find(root)?;
         let mut sightings = Vec::new();
         for tracked in &state.jobs {
-            // Its processes may have been parked.
+            // The processes of its last submission may have been parked.
             if let Some(past) = tracked.past.last().filter(|_| pool.is_none()) {
                 end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
             }
@@ -75,7 +75,7 @@ impl World for EndedRun<'_> {
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
         }
-        // Its processes have ended, so none of them is stuck.
+        // Except in a pool, the processes of the run have ended, so none of them is stuck.
         let ReportedData { epochs, odd, unfit, notes, stalls: _ } =
             reported(root, state, &mut RecentSamples::default(), at);
         let nothing = Observation::new(at, Cluster::default());

@@ -3,7 +3,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the ranks and hsched tell each other by files; this is where hsched writes and reads them"
+    reason = "the ranks and hsched exchange messages in files; this module writes and reads them"
 )]
 
 use std::ffi::OsString;
@@ -132,7 +132,8 @@ impl Gate {
         words.iter().all(|word| (word.number, word.state) == (self.number, state)).then_some(words)
     }
 
-    /// Returns the answers of the ranks once all of them are parked in response to the last request.
+    /// Returns the answers of the ranks once all of them are parked, or all are offloaded, in response to the
+    /// last request.
     pub(super) fn parked(&self) -> Option<Vec<RankWord>> {
         self.all(Stand::Parked).or_else(|| self.all(Stand::Offloaded))
     }

@@ -1,7 +1,7 @@
 //! The guard of a submission: a separate process that starts the script, relays hsched's messages, and ends
 //! all processes when the script, the guard or hsched ends.
 
-#![expect(clippy::disallowed_methods, reason = "this room starts the ranks, and marks what it starts")]
+#![expect(clippy::disallowed_methods, reason = "this module starts the ranks, and marks what it starts")]
 
 use std::ffi::OsString;
 use std::fs;
@@ -35,7 +35,7 @@ pub struct GuardOrder {
     /// The bash script.
     pub script: PathBuf,
     pub workdir: PathBuf,
-    /// The file that identifies the guard, for a later hsched that finds its session.
+    /// The file that identifies the guard, so that a later hsched can find the remaining processes.
     pub mark: PathBuf,
     /// Time that processes get after SIGTERM if they must end at once: `srun` needs a moment to end its tasks
     /// on other nodes.
@@ -70,18 +70,18 @@ const SAVED: u8 = 85;
 /// Status of a script that the request to stop killed: it had not set its trap yet, so no rank had started.
 const KILLED_BY_STOP: u8 = 128 + Signal::SIGUSR1 as u8;
 
-/// Interval of checks for killed processes, in milliseconds, if no signal arrives.
+/// Time between checks for killed processes, in milliseconds, if no signal arrives.
 const PAUSE_MS: u16 = 50;
 
-/// Starts a script and supervises it; returns its exit status, which is 128 or more after a signal. A signal
-/// from a process other than hsched also ends the guard once the script is gone, so hsched can distinguish it
-/// from a failure of the job.
+/// Starts a script and supervises it; returns its exit status, which is 128 or more after a signal, or 137 if
+/// hsched killed the script or has ended. A signal from a process other than hsched also ends the guard once
+/// the script is gone, so hsched can distinguish it from a failure of the job.
 ///
 /// When it returns, all processes of the script have ended. If standard input ends, hsched, which holds the
 /// other end, has ended, and the guard kills the script.
 ///
 /// # Errors
-/// If a system call before the start fails.
+/// If the script cannot be started, or a system call fails.
 pub fn guard(order: &GuardOrder) -> io::Result<u8> {
     // Leaves the terminal's session: its Ctrl-C is meant for hsched.
     setsid()?;

@@ -10,10 +10,11 @@ use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{End, SubmissionKey};
 use hsched_model::Time;
 
-/// Interval of heartbeats of a member.
+/// Time between the heartbeats of a member.
 pub(super) const BEAT: Duration = Duration::from_secs(3);
 
-/// Delay before a member that has handed over takes the lock again, so that others get it first.
+/// Delay before a member that has handed over the lead, or could not take it, takes the lock again, so that
+/// others get it first.
 const OTHERS_FIRST: Duration = Duration::from_secs(4);
 
 /// A member that carries out orders.
@@ -30,7 +31,7 @@ pub struct MemberWork {
 pub struct Instructions {
     /// Whether the member may leave.
     pub may_leave: bool,
-    /// The first file of the pool that could not be read or written; the operation is repeated later.
+    /// The error of the first pool file that could not be read or written; the operation is repeated later.
     pub trouble: Option<StateError>,
 }
 

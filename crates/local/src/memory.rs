@@ -44,8 +44,9 @@ impl Peak {
 /// Returns the order to the jobs that are parked on the devices of a starting job. `need` is the most device
 /// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
-/// They keep their memory on devices of unknown size, and on other devices if the job is known to fit beside
-/// it.
+/// All of them keep their memory if the job is known to fit beside it on each device of known size.
+/// Otherwise, they move it to the host, or end if the host has too little room or the job would still not
+/// fit.
 pub(super) fn way(devices: &[SharedDevice], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
     let fits = |need: u64, shared: &SharedDevice, held: u64| {
         let contexts = CONTEXT * (1 + shared.held.len() as u64);

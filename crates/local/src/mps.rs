@@ -70,11 +70,11 @@ impl MpsDaemon {
 
 impl Drop for MpsDaemon {
     fn drop(&mut self) {
-        // `wait` would close the guard's standard input: the guard would take that for the death of hsched
-        // and end the script before the daemon has got its last word.
+        // `wait` would close the guard's standard input: the guard would conclude that hsched has ended, and
+        // end the script before it has told the daemon to quit.
         let mut words = self.guard.stdin.take();
         if let Some(words) = &mut words {
-            // If its guard has ended, so has the daemon.
+            // If the guard has ended, the daemon has also ended.
             let _ = words.write_all(&[STOP]);
         }
         // Its script waits for the daemon for ten seconds at most.

@@ -338,8 +338,8 @@ impl OtherMembers {
         Ok(gone)
     }
 
-    /// Returns whether another member stays when `member_id` leaves. Dismisses all members that have asked to
-    /// leave; after that, the leader can no longer do so.
+    /// Returns whether another member stays when `member_id`, the leader, leaves. First dismisses all members
+    /// that have asked to leave, because the leader cannot do so once it has left.
     ///
     /// # Errors
     /// If a file of the pool cannot be read or written.

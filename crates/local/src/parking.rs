@@ -65,7 +65,7 @@ impl ParkedTraining {
         Self { guarded, lease, epochs, epoch, memory, hold }
     }
 
-    /// Returns whether the training's data is in host memory.
+    /// Returns whether the training's data is in host memory or on its way there.
     pub(super) fn is_moved(&self) -> bool {
         matches!(self.hold, ParkingHold::Moving | ParkingHold::Moved)
     }
@@ -101,8 +101,8 @@ impl Parking {
         self.parked.len()
     }
 
-    /// Returns a parked training that can continue a submission: one of the same job with the same work and
-    /// the same completed epochs.
+    /// Returns a parked training that can continue a submission: one of the same job and copy, with the same
+    /// work and the same completed epochs, that has not been asked to end.
     pub(super) fn find(&self, of: &SubmissionKey, work: &str, epochs: u64) -> Option<&ParkedTraining> {
         let is_it = |parked: &&ParkedTraining| {
             is_of(&parked.guarded.origin, of)
@@ -141,8 +141,9 @@ impl Parking {
         self.peaks.get(job).map(|peak| peak.host).or_else(most).unwrap_or(0)
     }
 
-    /// Makes room for a submission on devices: jobs parked there keep their memory, move it, or end. Returns
-    /// the submissions to wait for, and messages. `spare` is the host memory left beside the submission, if
+    /// Makes room for a submission on devices: jobs parked there keep their memory, move it, or end. Parked
+    /// processes of the same job end, and all parked jobs end if the host has too little memory. Returns the
+    /// submissions to wait for, and messages. `spare` is the host memory left beside the submission, if
     /// known.
     pub(super) fn make_room(
         &mut self,

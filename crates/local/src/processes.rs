@@ -1,7 +1,7 @@
 //! Processes of this machine from /proc: their descendants, their identity if process ids are reused, and the
 //! processes that a killed guard has left behind.
 
-#![expect(clippy::disallowed_methods, reason = "the system tells of processes in files alone")]
+#![expect(clippy::disallowed_methods, reason = "the system shows processes only as files in /proc")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) struct Process {
     is_dead: bool,
 }
 
-/// Interval of checks for killed processes.
+/// Time between checks for killed processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Process {

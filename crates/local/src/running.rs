@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "this room starts the ranks, and opens the file that they write to"
+    reason = "this module starts the ranks, and opens the file that they write to"
 )]
 
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ pub(super) enum SubmissionStep {
     Held {
         after: BTreeSet<SubmissionKey>,
     },
-    /// The submission was parked and was told to continue.
+    /// The submission was parked and was asked to continue.
     GoingOn,
     AtWork,
     /// The submission was asked to park at the end of its epoch, by a given time.
@@ -211,7 +211,7 @@ impl LocalSubmission {
         match status.code() {
             Some(0) => End::Completed,
             Some(85 | 86 | 143) if closing => End::Interrupted,
-            // Its waiting time expired at the moment when it was told to continue.
+            // Its waiting time expired at the moment when it was asked to continue.
             Some(85) if self.step == SubmissionStep::GoingOn => End::Interrupted,
             _ if self.is_killed => {
                 if closing {

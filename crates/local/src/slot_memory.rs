@@ -19,7 +19,7 @@ pub(super) struct SlotMemory {
 /// The limits of a submission, and the message that it uses more, if it does.
 #[derive(Debug)]
 struct MemoryShare {
-    /// The memory of the run's slot; `None` if no other run shares its GPU or if the memory is unknown.
+    /// The memory of the run's slot; `None` if no other run may share its GPU or if the memory is unknown.
     slot: Option<Bytes>,
     /// The job key `max_memory`.
     said: Option<Bytes>,
@@ -58,7 +58,7 @@ impl SlotMemory {
         self.shares.iter().filter_map(said).collect()
     }
 
-    /// Removes all other submissions.
+    /// Keeps only the submissions for which `known` returns true.
     pub(super) fn keep(&mut self, known: impl Fn(&SubmissionKey) -> bool) {
         self.shares.retain(|of, _| known(of));
     }

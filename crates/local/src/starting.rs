@@ -84,7 +84,8 @@ impl LocalWorld<'_> {
         Ok((start, text))
     }
 
-    /// Creates the folder for the reports of a submission.
+    /// Creates the folder for the reports of a submission; refuses an output file that is another user's
+    /// link.
     fn make_folder(&self, of: &SubmissionKey, start: &SubmissionStart) -> Result<PathBuf, Answer> {
         let folder = self.directory.make_report_folder(&of.run, &of.name());
         let folder = folder.map_err(|error| Answer::Unreachable { message: error.in_one_line() })?;

@@ -130,8 +130,8 @@ impl LocalWorld<'_> {
         declared.chain(measured).min()
     }
 
-    /// Records the answers of ranks: parked jobs release their submissions, and held ones start once
-    /// there is room.
+    /// Records the answers of ranks: submissions that are parked release their devices, and held ones start
+    /// once there is room.
     pub(super) fn switch(&mut self, now: Time) {
         if self.is_closing {
             return;

@@ -40,7 +40,7 @@ pub struct LocalSite {
     pub variables: Vec<(&'static str, String)>,
 }
 
-/// Interval at which to ask for the remaining nodes.
+/// Time between two queries for the remaining nodes.
 const BETWEEN_QUESTIONS: Seconds = Seconds(4.0);
 
 /// The available devices and the submissions on them.
@@ -196,8 +196,8 @@ impl<'a> LocalWorld<'a> {
         self.is_closing
     }
 
-    /// Asks all running submissions to save and end. From now on, every end counts as an interruption unless
-    /// the job is done.
+    /// Asks all running submissions to save and end. An end in response to this request counts as an
+    /// interruption.
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.is_closing, true) {
             return;

@@ -17,7 +17,7 @@ pub struct Candidate {
     pub id: RequestId,
     /// The mean time to the request's end, in seconds.
     pub finish: f64,
-    /// The candidate's cost in billing units; `None` if unknown.
+    /// The candidate's cost, in one unit for all candidates; `None` if unknown.
     pub cost: Option<f64>,
 }
 

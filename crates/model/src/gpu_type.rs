@@ -16,8 +16,8 @@ impl GpuType {
     /// The type of GPUs for which the cluster names none (`gpu:4`).
     pub const UNTYPED: &'static str = "gpu";
 
-    /// Returns the type, or `None` if the text is not a valid GRES type: empty, too long, or with characters
-    /// other than letters, digits, `-`, `_`, `.`, `+` and `/`.
+    /// Returns the type, or `None` if the text is not a valid GRES type: it is too long, does not begin with
+    /// a letter or digit, or has characters other than letters, digits, `-`, `_`, `.`, `+` and `/`.
     pub fn new(name: &str) -> Option<Self> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
         let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());

@@ -1,5 +1,4 @@
-//! Slurm's hostlist expressions: expands `gpu[01-03,7]` to names, and compresses names to the shortest
-//! expression.
+//! Slurm's hostlist expressions: expands `gpu[01-03,7]` to names, and compresses names as Slurm does.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

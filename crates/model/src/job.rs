@@ -184,8 +184,8 @@ impl Job {
         self.is_plain && self.epochs == 1
     }
 
-    /// Returns whether the user states that it saves checkpoints, so that a run can be continued after its
-    /// time limit.
+    /// Returns whether the user states that the job saves checkpoints, or has it trained as copies, so that a
+    /// run can be continued after its time limit.
     pub fn resumes(&self) -> bool {
         self.launch.checkpoint.is_given() || self.launch.copies.is_some()
     }

@@ -6,7 +6,7 @@ use crate::catalogue::recognise;
 use crate::{GpuType, Job};
 
 impl Job {
-    /// Returns the GPU types that the job names.
+    /// Returns the GPU types that the job names in `throughput`, `gpu_types` and `max_batch`.
     pub fn named_types(&self) -> BTreeSet<&str> {
         let named =
             self.throughput.keys().chain(self.gpu_types.iter().flatten()).chain(self.max_batch.keys());

@@ -16,7 +16,7 @@ pub enum Availability {
     Up,
     /// Draining or drained: running jobs may finish, none may start.
     Drained,
-    /// Down, permanently powered off, failed, or not answering.
+    /// Down, in an error state, powering down, rebooting, or not answering.
     Down,
     /// Reserved or under maintenance: up, but not for all users.
     Reserved,
@@ -113,6 +113,7 @@ fn of_mark(mark: char) -> Availability {
 /// | words | for planning |
 /// |---|---|
 /// | idle, mixed, allocated, completing, planned; powered down or powering up; cloud, dynamic, resume | up |
+/// | undrain, reboot cancelled | up |
 /// | drain, draining, drained; fail, failing (will fail soon, taken out like a drain); reboot requested | drained |
 /// | down, error, future, invalid registration, external, not responding, powering down, reboot issued | down |
 /// | reserved, maintenance, blocked by an exclusive job's topology, performance counters | reserved |

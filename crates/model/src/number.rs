@@ -1,4 +1,4 @@
-//! Conversions between counts and floats: like `as`, with a named function for each loss.
+//! Conversions between counts and floats: like `as`, with a named function for each lossy conversion.
 //!
 //! Counts (epochs, samples, steps, bytes, Unix seconds) are far below 2^53, up to which floats represent
 //! every integer.

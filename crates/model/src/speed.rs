@@ -8,7 +8,7 @@ use crate::number::to_f64;
 /// The speed of one job on one GPU of a type; all numbers are within [`Speed::RATES`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
-    /// Step time `b / rate`, in samples per second.
+    /// Step time `b / rate`, with the rate in samples per second.
     Rate { samples_per_second: f64 },
     /// Step time `alpha + beta * b`: seconds per step, and seconds per sample.
     Affine { alpha: Seconds, beta: Seconds },
@@ -96,7 +96,7 @@ impl fmt::Display for Speed {
     }
 }
 
-/// Returns a number with at least three significant digits and no trailing zeros.
+/// Returns a number with at least three significant digits, without trailing zeros unless it has an exponent.
 fn digits(number: f64) -> String {
     let text = match number.abs() {
         size if size >= 99.95 || size == 0.0 => return format!("{number:.0}"),

@@ -45,7 +45,7 @@ pub struct Stop {
     /// Number of groups in which halving compares the jobs of a sweep; each is first judged one rung later
     /// than the previous one.
     pub brackets: u32,
-    /// Required certainty of a prediction, in (0.5, 1).
+    /// Required certainty of a prediction, in [0.5, 1).
     pub confidence: f64,
     /// Whether the job may stop because the target is out of reach.
     pub give_up: bool,

@@ -1,6 +1,6 @@
 //! The reaction to a stuck training.
 
-/// The reaction to a training with idle GPUs or without steps.
+/// The reaction to a training with idle GPUs, with a stopped rank, or without steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StuckRule {
     /// Report it.

@@ -157,8 +157,8 @@ impl QueueChoice {
     }
 
     /// Returns the walltime of the job's remaining work: `predicted` times the margin plus the time to save,
-    /// in quarters of an hour, up to the longest allowed limit. A limit set by the user applies until the
-    /// speed is measured.
+    /// in quarters of an hour, up to the longest allowed limit and the limit set by the user. Until the speed
+    /// is measured, the user's limit is also a minimum.
     pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
         let checkpoint = &job.launch.checkpoint;
         let slow = if self.basis == SpeedBasis::Estimated { ESTIMATED } else { 1.0 };

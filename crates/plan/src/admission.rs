@@ -21,11 +21,11 @@ pub(super) struct Admission {
     pub workers: u32,
     /// The verdicts of the jobs not admitted.
     left_out: Vec<(usize, Verdict)>,
-    /// How often the number of workers was lowered for these jobs.
+    /// Number of times that the number of workers was lowered for these jobs.
     attempts: u32,
 }
 
-/// How often the number of workers is lowered by one before larger steps are taken.
+/// Number of times that the number of workers is lowered by one before larger steps are taken.
 const PATIENCE: u32 = 64;
 
 impl Admission {
@@ -82,8 +82,8 @@ impl Admission {
     fn relaxed(mut self, problem: &Problem) -> Self {
         let least = self.jobs.iter().map(|&job| problem.jobs[job].least_gpus()).sum();
         if self.workers > least {
-            // Steps begin small and grow; on a cluster with thousands of workers, steps of one would take too
-            // long.
+            // After some steps of one, each step is half of what remains; on a cluster with thousands of
+            // workers, steps of one would take too long.
             self.attempts += 1;
             let room = self.workers - least;
             self.workers -= if self.attempts <= PATIENCE { 1 } else { room.div_ceil(2) };

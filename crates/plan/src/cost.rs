@@ -163,7 +163,8 @@ pub(super) fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     Steps::new(job, used).time(bundle)
 }
 
-/// Returns the real-valued samples that a GPU takes in a step of `step` seconds: clamp(t⁻¹(τ), 0, c).
+/// Returns the real-valued samples that a GPU takes in a step of `step` seconds: clamp(t⁻¹(τ), 0, c), or more
+/// than c with micro-batches.
 pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
     let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
     let Some(memory) = model.max_batch else {

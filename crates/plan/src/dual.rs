@@ -48,7 +48,8 @@ const FINEST: f64 = 1e-13;
 /// Minimum number of market rounds even without time, because a plan needs prices.
 const LEAST_ROUNDS: u32 = 6;
 
-/// Maximum number of market rounds, of planes kept, and of cutting rounds.
+/// Maximum number of market rounds (four times as many for the makespan), of planes kept, and of cutting
+/// rounds.
 const MARKET_ROUNDS: u32 = 40;
 const PLANES: usize = 120;
 const CUTTING_ROUNDS: u32 = 120;

@@ -80,7 +80,7 @@ impl Dues {
         self.due(job).map_or(time, |due| due.cost(time))
     }
 
-    /// Returns the cost of a late job, in seconds; `None` if no job has a deadline.
+    /// Returns the cost of a late job, in seconds; `None` for objectives without deadlines.
     pub fn late(&self) -> Option<f64> {
         (self.late > 0.0).then_some(self.late)
     }

@@ -72,7 +72,7 @@ struct CellSearch<'a> {
     twins: Vec<Option<usize>>,
     /// GPUs by cell and job.
     shares: Vec<Vec<u32>>,
-    /// Number of workers that may stay idle in the remaining cells.
+    /// Number of workers that must stay idle in the remaining cells.
     idle: u32,
     best: Option<(f64, Vec<Vec<Slot>>)>,
     looked_at: u64,

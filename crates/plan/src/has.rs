@@ -21,7 +21,7 @@ pub(super) const HAS: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 struct Has;
 
-/// Maximum number of categories; for more, JPS samples them.
+/// Maximum number of categories; with more, the policy fails and recommends `jps`, which samples them.
 const LIMIT: u64 = 10_000_000;
 
 impl Placer for Has {

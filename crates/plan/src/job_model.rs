@@ -34,7 +34,7 @@ pub struct JobModel {
     pub min_gpus: u32,
     /// Maximum number of replicas: the smaller of the job's own limit and the number of quanta in a batch.
     pub max_gpus: u32,
-    /// The requested number of GPUs, from `min_gpus` to `max_gpus`, which policies of fixed size use.
+    /// The requested number of replicas, from `min_gpus` to `max_gpus`, which policies of fixed size use.
     pub asks: u32,
     pub accumulate: bool,
     /// Speed by GPU type; `None` if the job cannot run there or its speed is unknown.

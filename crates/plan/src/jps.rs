@@ -98,7 +98,7 @@ struct Jps {
     parameters: JpsParameters,
 }
 
-/// Number of categories examined if none of the first sample is legal.
+/// Minimum number of categories drawn from the whole list if none of the first sample is legal.
 const WHOLE_LIST: u32 = 2000;
 
 impl Jps {

@@ -114,7 +114,7 @@ impl Problem {
         (gpus, left)
     }
 
-    /// Returns the resources that no job has or is promised.
+    /// Returns the GPUs that no job has or is promised, and the CPUs and memory that no running job has.
     pub fn unclaimed(&self) -> UnclaimedResources {
         let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
         let mut left: Vec<HostRemainder> = self.nodes.iter().map(HostRemainder::free).collect();
@@ -138,8 +138,8 @@ impl Problem {
         }
     }
 
-    /// Returns the number of ranks for which each node has CPUs and memory besides these GPUs; `None` if
-    /// unknown.
+    /// Returns the number of ranks for which each node has CPUs and memory left, for the neediest job that
+    /// may use one of these GPUs; `None` if unknown.
     fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[HostRemainder]) -> Vec<Option<Most>> {
         if self.nodes.iter().all(|node| node.host.is_none()) {
             return vec![None; self.nodes.len()];
@@ -162,8 +162,8 @@ impl Problem {
         users.reduce(RankNeeds::max).unwrap_or_default()
     }
 
-    /// Subtracts the resources promised to a submission: from its own nodes, or else from others that the job
-    /// may use, because Slurm gives a pending job any nodes of the right kind.
+    /// Subtracts the GPUs promised to a submission: from its own nodes, or else from others that the job may
+    /// use, because Slurm gives a pending job any nodes of the right kind.
     fn take_promised(&self, job: usize, hold: &HeldPlacement, gpus: &mut [Vec<u32>]) {
         let mut missing: BTreeMap<&GpuType, u32> = BTreeMap::new();
         for slot in &hold.slots {

@@ -89,8 +89,8 @@ impl Parts {
         ceiling
     }
 
-    /// Returns a name for each part: the type's name, with the partitions of its jobs if the type has several
-    /// parts, or else with the name of one of its nodes.
+    /// Returns a name for each part: the type's name and, if the type has several parts, the partitions of
+    /// the part's jobs, or the name of one of its nodes if the partitions are unknown or not unique.
     pub(super) fn labels(&self, cluster: &Cluster, access: &Access) -> Vec<String> {
         let of = |part: &Part| access.name(&self.pools[part.pool]);
         let label = |part: &Part| {

@@ -8,8 +8,9 @@ use hsched_model::NodeName;
 
 /// A policy for groups of nodes, such as the allocations of a pool.
 ///
-/// Groups are decided one after another. Each pending job is first offered to the group with the most room
-/// for it and, if it gets nothing there, to the later groups.
+/// Groups are decided one after another. Each pending job of one GPU is first offered to the group with the
+/// most room for it and, if it gets nothing there, to the later groups. Pending jobs that need several GPUs
+/// are offered to all groups in turn.
 pub struct PerGroup<G> {
     policy: Box<dyn Policy>,
     group: G,

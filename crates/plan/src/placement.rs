@@ -10,7 +10,7 @@ use hsched_model::{Seconds, Sharing, SpeedBasis};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Place(Placement),
-    /// Not now: it can be placed after GPUs become free.
+    /// Not now: the job can be placed after GPUs become free.
     Defer {
         reason: String,
     },

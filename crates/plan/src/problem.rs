@@ -127,13 +127,13 @@ pub struct JobStartEstimates {
     pub cut: Vec<RequestOption>,
 }
 
-/// A request with its mean start time; `None` if unknown.
+/// A request with its mean times until the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestStartEstimate {
     pub request: RequestOption,
-    /// The start if the request is submitted now.
+    /// Time until the start if the request is submitted now; `None` if unknown.
     pub anew: Option<Seconds>,
-    /// The start if a pending submission is changed to the request; `None` if none can be changed.
+    /// Time until the start if a pending submission is changed to the request; `None` if none can be changed.
     pub in_place: Option<Seconds>,
 }
 

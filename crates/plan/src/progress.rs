@@ -27,7 +27,7 @@ pub struct Progress {
     pub moves: u32,
     /// Whether the job may get GPUs now, if it holds none.
     pub waits: Eligibility,
-    /// The job's submissions that have not ended; if there are several, they are copies.
+    /// The job's submissions that have not ended; if there are several, they are copies or pending requests.
     pub holds: Vec<HeldPlacement>,
     /// Cost of stopping the job and starting it on other GPUs.
     pub restart_cost: Seconds,

@@ -118,7 +118,8 @@ impl Registry {
     }
 
     /// Returns the policy with that name for `simulate` and `run`: one that decides over time, or a placer
-    /// that places all jobs again whenever one arrives or ends.
+    /// that places all jobs again whenever one arrives or ends. With [`ExecutionMode::Shared`], a placer
+    /// places pending jobs as in [`Self::find`].
     ///
     /// # Errors
     /// If there is no such policy, or one of its own parameters is invalid.

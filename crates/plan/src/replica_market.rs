@@ -129,8 +129,8 @@ impl ReplicaMarket {
         self.room[ty].iter().all(is_enough)
     }
 
-    /// Returns the replica that leaves a full type with the smallest loss per freed GPU, among those that fit
-    /// elsewhere under the condition `may`.
+    /// Returns the replica that leaves a full type with the smallest loss per freed GPU, among those that the
+    /// job does not need and those that fit elsewhere under the condition `may`.
     fn least_loss(
         &mut self,
         problem: &Problem,

@@ -58,7 +58,7 @@ impl CheckedPlan {
         })
     }
 
-    /// Returns the indices of the jobs that have GPUs.
+    /// Returns the indices of the jobs that the plan places.
     pub fn placed(&self) -> Vec<usize> {
         let verdicts = self.verdicts().iter().enumerate();
         verdicts.filter(|(_, verdict)| verdict.placement().is_some()).map(|(job, _)| job).collect()

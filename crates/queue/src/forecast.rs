@@ -47,7 +47,7 @@ pub enum Start {
     Estimated(Forecast),
     /// The start is unknown, for this reason.
     Unknown(&'static str),
-    /// No node can ever hold the request.
+    /// No node can ever hold the request, or no partition accepts it.
     Never,
     /// A limit of the account or QOS never allows the request to start.
     Refused(Refusal),

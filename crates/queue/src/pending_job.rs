@@ -12,8 +12,8 @@ pub struct PendingJob {
 }
 
 impl PendingJob {
-    /// Removes a pending job from the queue, which keeps its user's point of view; `None` if the job is not
-    /// there.
+    /// Removes a pending job from the queue, which then has the job's user as its own user; `None` if the job
+    /// is not pending in the queue.
     pub fn take(snapshot: &Snapshot, id: &str) -> Option<Self> {
         let is_meant = |job: &&QueueJob| job.id == id && job.running.is_none();
         let job = snapshot.jobs.iter().find(is_meant)?.clone();

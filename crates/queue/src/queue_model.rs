@@ -57,7 +57,7 @@ pub(super) struct NumberedRequest {
     pub rule: usize,
 }
 
-/// A part of the queue whose jobs never compete with other jobs.
+/// A part of the queue whose jobs never compete with jobs of other parts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueuePart {
     /// Pending jobs in scheduling order.

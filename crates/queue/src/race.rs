@@ -1,5 +1,5 @@
 //! Several requests of one job in the queue at the same time: the first to start runs, and the others are
-//! withdrawn.
+//! cancelled.
 
 use crate::estimate::mean;
 use crate::{Request, RequestId, Start, StartEstimate};

@@ -34,13 +34,13 @@ pub struct Branch {
     pub shares: f64,
     /// The branch's usage in billing units times seconds, with decay.
     pub usage: f64,
-    /// Whether the branch belongs to the user who asks.
+    /// Whether the branch belongs to the snapshot's user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
 }
 
 impl Shares {
-    /// Returns the index of a user's branch; of the user who asks if none is named.
+    /// Returns the index of a user's branch; of the snapshot's user if none is named.
     pub(super) fn branch_of(&self, user: Option<&str>, account: Option<&str>) -> Option<usize> {
         self.branches.iter().position(|branch| {
             let is_user = match user {

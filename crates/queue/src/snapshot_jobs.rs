@@ -192,8 +192,8 @@ impl Snapshot {
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)
     }
 
-    /// Returns the partitions of a pending job that accept it, or all if none does, grouped by tier and
-    /// limits.
+    /// Returns the partitions of a pending job that accept it, or all if none does, grouped by tier,
+    /// exclusive use of nodes and QOS.
     fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
         let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
         let lets_in = |name: &&String| {

@@ -132,8 +132,8 @@ impl JobOptions {
         Self { list, gpus: gpus(request), unread, files, folder: folder.and_then(value).map(str::to_owned) }
     }
 
-    /// Returns the options that differ from those of a script, as words for `sbatch`; the options for GPUs only
-    /// if the script does not ask for the same GPUs.
+    /// Returns the options that differ from those of a script, as words for `sbatch`; the options for GPUs
+    /// only if the script does not request the same GPUs.
     pub fn beside(&self, script: &ScriptReading, asks_for_same_gpus: bool) -> Vec<String> {
         let gpus = self.gpus.iter().filter(|_| !asks_for_same_gpus);
         let differs = |option: &&JobOption| !option.is_given_by(script, self);
@@ -197,7 +197,7 @@ impl JobOption {
         }
     }
 
-    /// Returns whether the job has the option without its repetition beside the script.
+    /// Returns whether a job of the script has the option even if it is not repeated on the command line.
     fn is_given_by(&self, script: &ScriptReading, options: &JobOptions) -> bool {
         let (value, request) = (self.value.as_deref(), script.request.as_ref());
         match self.name {

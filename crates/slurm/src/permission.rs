@@ -183,7 +183,7 @@ fn only(allowed: &[String]) -> String {
     if allowed.is_empty() { String::new() } else { format!("; it accepts {}", allowed.join(", ")) }
 }
 
-/// Explains a pending reason that is caused by account limits, and states the remedy.
+/// Explains a pending reason about limits, accounts or QOS, and states the remedy; `None` for other reasons.
 pub fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "AssocGrpGRES" | "AssocGrpGres" | "QOSGrpGRES" | "QOSGrpGres" => {

@@ -45,7 +45,7 @@ const LATER: [&str; 5] = [
     "resource temporarily unavailable",
 ];
 
-/// Messages that may not come for a smaller job array, in lower case.
+/// Messages that may not appear for a smaller job array, in lower case.
 const TOO_LARGE: [&str; 3] = ["job submit limit", "maxsubmit", "job array specification"];
 
 /// Prefixes of the messages of Slurm's programs.

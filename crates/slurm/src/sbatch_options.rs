@@ -7,7 +7,7 @@ use crate::script::{SlurmVersion, named_options};
 use hsched_model::{NodeName, SbatchOptions, Time, hostlist};
 use hsched_queue::is_plain_constraint;
 
-/// Options that affect when or where a job starts but are not read here; estimates ignore them.
+/// Options that affect when or where a job starts but are not read here; they are returned as not counted.
 const NOT_COUNTED: [&str; 49] = [
     "account",
     "array",

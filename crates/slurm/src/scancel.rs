@@ -48,7 +48,7 @@ fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
     CommandLine::new("scancel", safeguards.into_iter().chain(options).chain([id.to_string()]))
 }
 
-/// Sends [`stop`] or [`cancel`] once.
+/// Sends one of these commands once.
 ///
 /// # Errors
 /// If Slurm refuses it or gives no clear answer.

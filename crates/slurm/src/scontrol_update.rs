@@ -10,8 +10,9 @@ pub(crate) struct JobUpdate {
     pub minutes: u64,
     /// `None`: the GPUs stay the same.
     pub gpus: Option<OtherGpus>,
-    /// The new account, if it changes; several partitions are separated by commas.
+    /// The new account, if it changes.
     pub account: Option<String>,
+    /// The new partitions, separated by commas, if they change.
     pub partition: Option<String>,
 }
 

@@ -130,7 +130,7 @@ impl Config {
         release(self.get("SLURM_VERSION")?)
     }
 
-    /// Returns whether the configuration says that there is no such database.
+    /// Returns whether the configuration says that no database stores accounting data.
     pub fn lacks_accounting(&self) -> bool {
         self.values.contains_key("accountingstoragetype") && !self.has_accounting()
     }

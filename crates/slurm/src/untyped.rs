@@ -89,8 +89,8 @@ fn told(node: &Node, table: &BTreeMap<String, GpuType>) -> Option<(GpuType, Sele
     feature.or_else(partition)
 }
 
-/// Returns the single model named by the features, or else by the partitions or the node's name; `Err` has
-/// several.
+/// Returns the single model named by the features, or else by the partitions or the node's name; if they name
+/// several models, `Err` contains them.
 fn guessed(node: &Node) -> Result<Option<TypeEvidence>, BTreeSet<String>> {
     // Short model names may be numbers of nodes and racks: a40, t4.
     let words: Vec<&str> = node.name.as_str().split(|c: char| !c.is_ascii_alphanumeric()).collect();

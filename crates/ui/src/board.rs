@@ -82,8 +82,8 @@ impl Board {
         let lines = self.lines.borrow();
         let fit = room.saturating_sub(table.lines().count().saturating_sub(2)).max(LEAST_LINES);
         let lines = lines.iter().skip(lines.len().saturating_sub(fit));
-        // Shorter than the width: a full line, also with echoed characters after it, would wrap, and the
-        // table could not be erased.
+        // Shorter than the width: a line that fills the width, alone or with echoed characters after it,
+        // would wrap, and the table could not be erased.
         let most = width.saturating_sub(1 + ECHO).max(1);
         let lines: Vec<String> = lines.map(|line| cut(line, most)).collect();
         let text = format!("{table}\n{}", lines.join("\n"));
@@ -184,7 +184,7 @@ mod tests {
         assert!(rows[2].contains("██████████░░░░░░░░░░ 5/10"), "{text}");
         assert!(rows[3].contains("████████████████████ 10/10"), "{text}");
         assert_eq!(rows[4], "0 of 3 jobs have ended");
-        // The bar shrinks first; then rows are left out.
+        // The bar shrinks first, and no row is left out.
         let text = board_table(&state, Time(1.0), 60, 10);
         assert!(text.contains("█████░░░░░ 5/10") && !text.contains("░░░░░░░░░░░"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 60), "{text}");

@@ -11,7 +11,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line was wrong.
     Usage = 2,
-    /// Nothing could be placed, or a job was rejected.
+    /// No job could be placed, or a job was rejected.
     Unplaced = 3,
     /// Some jobs were submitted, others not.
     PartlySubmitted = 4,
@@ -23,7 +23,7 @@ pub enum Exit {
     Locked = 75,
     /// A file or a setting is invalid.
     BadInput = 78,
-    /// `run` was asked to end before all jobs had ended; they have saved.
+    /// `run` was asked to end before all jobs had ended; it saved and stopped the running jobs.
     Saved = 85,
     Interrupted = 130,
 }

@@ -191,7 +191,7 @@ impl ExplainedPlan<'_> {
                 }
                 None => format!("one type: {}", self.gpus(&alternative.counts)),
             };
-            // With equal counts and times, the current choice is marked.
+            // If the free GPUs allow the same counts and the same time, one row describes both.
             let same = now.filter(|now| now.counts == best.counts && now.jct == best.jct);
             row(
                 name(same.unwrap_or(best)),

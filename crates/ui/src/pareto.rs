@@ -18,8 +18,8 @@ pub struct ParetoRow {
     pub mean: f64,
     pub fairness: f64,
     pub cost: Option<f64>,
-    /// Upper bound on the relative distance between its mean and the smallest mean of any plan that is as
-    /// fair.
+    /// Upper bound on the relative distance between its mean and the smallest mean of any plan that is at
+    /// least as fair.
     pub gap: f64,
 }
 
@@ -94,7 +94,7 @@ fn table(rows: &[ParetoRow], unit: Option<Unit>) -> Table {
     table
 }
 
-/// Returns the character for a plan: 1 to 9, then letters.
+/// Returns the character for a plan: 1 to 9, then letters, then `*`.
 fn mark(number: usize) -> char {
     u32::try_from(number + 1).ok().and_then(|number| char::from_digit(number, 36)).unwrap_or('*')
 }

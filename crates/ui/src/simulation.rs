@@ -208,7 +208,7 @@ fn stopped_early(run: &SimulationResult) -> Option<String> {
     (count > 0).then(|| format!("{}: {count} {jobs} stopped before the last epoch", run.policy))
 }
 
-/// Returns a note that jobs were replayed task by task, with the distance from the optimum.
+/// Returns a note that jobs were replayed task by task, with the distance from the lower bound.
 fn task_by_task(run: &SimulationResult) -> Option<String> {
     let facts = run.record.tasks.as_ref()?;
     let near = match (facts.lower_bound, run.figures, run.task_gap()) {

@@ -222,7 +222,7 @@ impl<'a> JobSummary<'a> {
         Self { tracked, attempt: tracked.phase.attempt().or_else(last) }
     }
 
-    /// Returns the attempts of an undecided race: the job will get the GPUs of one of them.
+    /// Returns the submissions of an undecided race: the job will get the GPUs of one of them.
     fn race(&self) -> Option<Vec<&'a SubmissionRecord>> {
         let tracked = self.tracked;
         let waits = tracked.phase.running().is_none();

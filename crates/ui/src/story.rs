@@ -141,7 +141,7 @@ impl Story {
             }
             Action::GiveUp { job, why } => vec![line(job, StoryTopic::GivenUp, format!("failed: {why}"))],
             Action::Learn { job, samples, lessons } => {
-                // Without samples, it is only the length of an epoch, which each run may have its own.
+                // A job without samples only has an epoch time, which may differ from run to run.
                 let tracked = state.find(job).filter(|tracked| !tracked.job.is_plain);
                 let said = tracked.and_then(|tracked| {
                     let given = (!tracked.assumed).then(|| tracked.job.with_speeds_of_replicas());
@@ -193,7 +193,7 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
 /// Maximum number of jobs that a combined line names.
 const NAMED: usize = 3;
 
-/// Combines consecutive lines with the same text about several jobs.
+/// Combines consecutive lines about the queue or about stuck jobs that have the same text.
 pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
     let same = |a: &StoryLine, b: &StoryLine| {
         a.job.is_some()

@@ -28,9 +28,9 @@ pub enum StoryTopic {
     Epoch,
     /// Reports that are not counted.
     Report,
-    /// An attempt saved and ended, because it was asked to or for another reason, and the job continues.
+    /// A submission saved and ended, because it was asked to or for another reason, and the job continues.
     Saved,
-    /// An attempt failed, and the job continues.
+    /// A submission failed, and the job continues.
     End,
     Completed,
     /// The job has ended without completing.

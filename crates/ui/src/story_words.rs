@@ -132,7 +132,7 @@ fn tell_news(
             )
         }
         News::Ended { end, .. } => {
-            // The end as the engine interprets it: ranks fail because a node was lost.
+            // The end as the engine interprets it: a failure of ranks may be the consequence of a lost node.
             let same = |past: &&PastAttempt| {
                 attempt.is_some_and(|record| {
                     (&record.run, record.copy) == (&past.attempt.run, past.attempt.copy)
@@ -198,12 +198,12 @@ fn is_beside(tracked: &JobState, job_id: JobId) -> bool {
         .any(|submission| waits(submission) && submission.attempt.job_id != Some(job_id))
 }
 
-/// Returns the GPUs of an attempt and their nodes.
+/// Returns the GPUs of a submission and their nodes.
 fn place(attempt: &SubmissionRecord) -> String {
     format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
 }
 
-/// Returns the topic for an attempt's end by its consequence for the job.
+/// Returns the topic for a submission's end by its consequence for the job.
 fn fate(tracked: &JobState) -> StoryTopic {
     match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => StoryTopic::Completed,
@@ -286,8 +286,8 @@ fn repeated(tracked: &JobState) -> &'static str {
     }
 }
 
-/// Returns the GPU types that are not tried again for a job after the end of its last run, for the end of a
-/// sentence.
+/// Returns the GPU types that are not tried again for a job after the end of its last submission, for the end
+/// of a sentence.
 fn given_up(tracked: &JobState) -> String {
     let Some(last) = tracked.past.last().filter(|last| last.epochs == 0) else { return String::new() };
     let given_up = tracked.avoids.iter().filter(|gpu_type| last.attempt.trials.0.contains_key(gpu_type));

@@ -13,7 +13,7 @@ use hsched_model::formats::FileProblem;
 
 /// The destination of output.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says one thing of it")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
 pub struct Terminal {
     width: usize,
     colour: bool,
@@ -65,8 +65,8 @@ fn plain(text: &str) -> String {
 }
 
 impl Terminal {
-    /// Returns the current terminal. `colour` is the user's wish; with `None`, colour is enabled if stdout is
-    /// a terminal with colours. If stdout is not a terminal, lines are limited to `columns`, or unlimited
+    /// Returns the current terminal. `colour` is the user's choice; with `None`, colour is enabled if stdout
+    /// is a terminal with colours. If stdout is not a terminal, lines are limited to `columns`, or unlimited
     /// without it.
     pub fn new(colour: Option<bool>, kind: TerminalKind) -> Self {
         let is_terminal = io::stdout().is_terminal();
@@ -99,7 +99,7 @@ impl Terminal {
         self.colour
     }
 
-    /// Returns whether stdout is a terminal, which a person presumably reads.
+    /// Returns whether stdout is a terminal with control sequences, which a person presumably reads.
     pub fn is_watched(self) -> bool {
         self.watched
     }

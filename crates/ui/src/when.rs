@@ -257,7 +257,8 @@ fn is_sampled(start: &Start) -> bool {
     start.forecast().is_some_and(Forecast::has_interval)
 }
 
-/// Returns when a request starts: `now`, or the median and the interval, such as `1.2 h (0.3–4.0)`.
+/// Returns when a request starts: `now`, the median with the interval, such as `1.2 h (0.3–4.0)`, the median
+/// by limits, `> 30 d`, `unknown` or `never`.
 pub fn start(start: &Start) -> String {
     match start {
         Start::Estimated(forecast) if forecast.start.median.0 >= FARTHEST => "> 30 d".to_owned(),
@@ -299,7 +300,7 @@ pub fn about(time: Seconds) -> String {
     }
 }
 
-/// Returns a limit in Slurm's format: `20:45:00` becomes `20:45`, and a day or more `1-06:00`.
+/// Returns a limit without seconds: `20:45` for 20 h 45 min, and `1-06:00` for a day or more.
 fn clock(time: Seconds) -> String {
     let minutes = to_u64((time.0 / 60.0).max(0.0));
     let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);

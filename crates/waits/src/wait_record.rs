@@ -31,8 +31,8 @@ pub struct WaitRecord {
     pub limit_s: f64,
     pub gpus: f64,
     pub queue: QueueFigures,
-    /// The times at which the job started and ended, as known today. Only `started_by` and `ended_by` read
-    /// them, so that an estimate of the past cannot use later data.
+    /// The times at which the job started and ended, as known today. They are compared with the time of an
+    /// estimate before use, as in `started_by`, so that an estimate of the past cannot use later data.
     pub started: Option<Time>,
     pub ended: Option<Time>,
     /// Time at which the job was last seen pending, for a job that left the queue without a known start.

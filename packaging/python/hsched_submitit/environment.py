@@ -24,7 +24,7 @@ class Preempted(job_environment.SignalHandler):
 class HschedJobEnvironment(SlurmJobEnvironment):
     """The environment of this job: where it runs, and which task it is. For a run of a pool, the executor has set the variables."""
 
-    # A run of a pool is one task; the last names are not set, so submitit uses its defaults: one task, number 0.
+    # A run of a pool is one task: only the id is set, so submitit uses its defaults for the rest (one task, number 0).
     @property
     def _env(self) -> tp.Dict[str, str]:  # type: ignore[override]
         if not self._is_in_pool():

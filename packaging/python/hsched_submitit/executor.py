@@ -47,7 +47,7 @@ class HschedExecutor(slurm.SlurmExecutor):
 
     @classmethod
     def affinity(cls) -> int:
-        """1, below Slurm's 2, so that it is used only on request, with `cluster="hsched"`; -1 without hsched or Slurm."""
+        """Returns 1, below Slurm's 2, so that only `cluster="hsched"` selects it; -1 without hsched or Slurm."""
         return -1 if calls.program() is None or slurm.SlurmExecutor.affinity() < 0 else 1
 
     @classmethod

@@ -19,7 +19,7 @@ STATES = {"waiting": "PENDING", "submitting": "PENDING", "pending": "PENDING", "
 
 
 GONE_S = 90.0
-"""How long the queue must contain no Slurm job of a pool, because one submits the next one."""
+"""How long the queue must contain no Slurm job of a pool before the pool counts as ended: one submits the next one."""
 
 
 class Pool(tp.NamedTuple):
@@ -49,7 +49,7 @@ class HschedInfoWatcher(SlurmInfoWatcher):
     def __init__(self, delay_s: int = 60) -> None:
         super().__init__(delay_s)
         self.files: tp.Dict[str, Path] = {}  # by the id of the pool
-        self._missing_since: tp.Dict[str, float] = {}  # when the queue had no Slurm job of a pool for the first time in a row
+        self._missing_since: tp.Dict[str, float] = {}  # since when the queue has had no Slurm job of a pool
 
     def update(self) -> None:
         """Asks for the states of all registered jobs, and marks those that have ended."""
@@ -137,7 +137,7 @@ class HschedJob(SlurmJob[core.R]):
                 raise RuntimeError(str(error)) from error
 
     def _interrupt(self, timeout: bool = False) -> None:
-        """Sends the signal of preemption or of the time limit to the job (for tests)."""
+        """Sends the signal of preemption or of the time limit to the job (for tests); raises an error in a pool."""
         if not is_of_pool(self.job_id):
             super()._interrupt(timeout)
             return

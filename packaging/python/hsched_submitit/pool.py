@@ -35,7 +35,7 @@ def fits(parameters: tp.Dict[str, tp.Any]) -> bool:
 
 
 def job_file(ids: tp.Sequence[str], folder: Path, python_command: str, parameters: tp.Dict[str, tp.Any], max_num_timeout: int) -> tp.Dict[str, tp.Any]:
-    """Returns the job file: one job per function, with an epoch for each permitted timeout, and one more."""
+    """Returns the job file: one job per function, with an epoch for each permitted timeout, and two more."""
     epochs, devices = max_num_timeout + 2, devices_of(parameters)
     prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", parameters.get("job_name", "submitit"))
     jobs = []

@@ -60,7 +60,7 @@ pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeN
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
 }
 
-/// Returns when an allocation ends; `None` if Slurm does not answer at once.
+/// Returns when an allocation ends; `None` if it has no time limit, or Slurm does not answer at once.
 pub(crate) fn allocation_end(context: &Context, job: JobId) -> Option<Time> {
     let output = context.slurm.run(&allocation::command(job)).ok()?;
     allocation::parse(&output.stdout, job).end.map(Time)

@@ -27,7 +27,7 @@ impl JobToSubmit<'_> {
     /// Returns the command that submits the job with changes.
     ///
     /// # Errors
-    /// Why the job's options cannot be repeated.
+    /// Why the job's options cannot be repeated or do not allow the changes.
     pub(crate) fn command(&self, changes: &[Change]) -> Result<CommandLine, String> {
         let details = self.details.ok_or("a snapshot does not show the job's options")?;
         if !details.options.unread.is_empty() {
@@ -85,7 +85,7 @@ impl JobToSubmit<'_> {
         Ok(CommandLine::new("sbatch", options.into_iter().chain(script)))
     }
 
-    /// Returns whether a script alone asks for the GPUs of the job.
+    /// Returns whether a script alone requests the GPUs of the job.
     fn asks_for_same_gpus(&self, alone: &ScriptReading) -> bool {
         let asked = site_request(alone, &self.queue.snapshot);
         let asks = &self.request.asks;

@@ -87,7 +87,7 @@ pub(crate) fn unknown_resource(
     })
 }
 
-/// Returns the refusal of a GPU type that is none, or that the cluster writes in another case.
+/// Returns the refusal of a word that is no GPU type, or of a type that the cluster writes in another case.
 fn unknown_type(reading: &ScriptReading, snapshot: &Snapshot) -> Option<ScriptRefusal> {
     let known = types(snapshot);
     if known.is_empty() {

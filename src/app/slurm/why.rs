@@ -335,7 +335,8 @@ impl<'a> JobFinder<'a> {
         }
     }
 
-    /// Explains a running or ended job.
+    /// Explains a job that is running or has ended, or a pending job that the look at the queue does not
+    /// show.
     fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, WaitExplanation) {
         let record = found.details.as_ref().map(|details| &details.record).or(found.record.as_ref());
         let explanation = |kind, why, way_out| WaitExplanation {

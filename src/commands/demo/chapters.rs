@@ -151,7 +151,8 @@ fn outcome(played: &Performance) -> &'static str {
     }
 }
 
-/// Returns a line per job: its attempts, their GPUs, and its duration compared with the first prediction.
+/// Returns a line per job: its epochs, its GPUs over time, and its duration compared with the first
+/// prediction.
 fn summary(jobs: &[JobState], terminal: Terminal) -> Vec<String> {
     let mut table = Table::new(&[
         ("JOB", Align::Left),

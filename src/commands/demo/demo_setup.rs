@@ -24,7 +24,7 @@ const DIES: (&str, Seconds) = ("v2", Seconds(5760.0));
 /// Start of the story, an arbitrary time.
 pub(super) const BEGIN: Time = Time(0.0);
 
-/// Interval of the engine's observations.
+/// Time between the engine's observations.
 pub(super) const POLL: Seconds = Seconds(30.0);
 
 /// The setup of the story.
@@ -81,7 +81,7 @@ impl DemoSetup {
         SimulatedWorld::new(site, incidents(), BEGIN)
     }
 
-    /// Returns the users' requests: all jobs at once.
+    /// Returns the user's commands: all jobs are added at once.
     pub(super) fn orders(&self) -> Vec<(Time, Event)> {
         self.jobs
             .iter()

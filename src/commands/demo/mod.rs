@@ -36,7 +36,7 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// The pauses after a line and after a chapter.
+/// The pause before a line, and the pause before a command and after a chapter.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(300));
 
 /// The completion times of all jobs in one scenario.

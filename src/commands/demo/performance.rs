@@ -54,7 +54,7 @@ pub(super) fn perform(setup: &DemoSetup, placer: Box<dyn Placer>) -> Performance
     }
 }
 
-/// Plays the story without moves, with balanced or equal batches; returns the jobs' completion times.
+/// Plays the story without moves, with balanced or equal batches; returns the final state.
 pub(super) fn without_moves(setup: &DemoSetup, placer: Box<dyn Placer>, sharing: Sharing) -> State {
     let placer = match sharing {
         Sharing::Balanced => placer,

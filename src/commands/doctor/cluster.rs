@@ -8,7 +8,7 @@ use hsched_model::{Availability, Cluster, GpuType, Node, RankNeeds, hostlist};
 use hsched_slurm::site::PartitionLimits;
 use hsched_ui::duration;
 
-/// `notes` are the uncertainties from reading the cluster.
+/// Returns the checks of the GPUs. `notes` are the uncertainties from reading the cluster.
 pub(super) fn gpus(cluster: &Cluster, notes: &[String]) -> Vec<Check> {
     let types = cluster.summary(RankNeeds { cpus: 1, memory: 0 });
     if types.is_empty() {

@@ -5,7 +5,8 @@ use hsched_model::{Cluster, Time};
 use hsched_queue::Snapshot;
 use hsched_slurm::queue::{QueueLook, Texts, snapshot};
 
-/// `squeue` and `config` are output of Slurm; the jobs of `user` are the user's own.
+/// Returns the check of the queue. `squeue` and `config` are output of Slurm; the jobs of `user` are the
+/// user's own.
 pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -> Check {
     let texts = Texts {
         squeue,

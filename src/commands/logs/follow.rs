@@ -14,7 +14,7 @@ use hsched_engine::{JobState, Phase, Rules, State, SubmissionKey};
 use hsched_model::{ErrorId, Seconds};
 use hsched_ui::{Exit, Failure};
 
-/// Interval of checks: a network file system does not notify this machine of another node's writes, and the
+/// Time between checks: a network file system does not notify this machine of another node's writes, and the
 /// state sends no notifications.
 const PAUSE: Duration = Duration::from_secs(1);
 

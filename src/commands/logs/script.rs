@@ -14,7 +14,7 @@ use hsched_engine::{Rules, ScriptJob};
 use hsched_model::ErrorId;
 use hsched_ui::{Exit, Failure};
 
-/// Interval for checking the state, which sends no notifications.
+/// Time between checks of the state, which sends no notifications.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A script's state at one check.

@@ -1,4 +1,4 @@
-//! Whether a Slurm job of a pool has room for a job, which runs in one of them.
+//! Whether a Slurm job of a pool has room for a job, which must run in a single Slurm job.
 
 use crate::commands::pack::gpus::NodeGpus;
 use hsched_model::{ByType, ErrorId, Estimates, GpuType, Job, formats};

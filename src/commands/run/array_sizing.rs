@@ -50,8 +50,8 @@ impl LocalRun<'_> {
         sizing.settled = (!is_changed).then_some(needed);
     }
 
-    /// Sets the limit of an array, or cancels its waiting tasks if that has not worked before; `shown` is the limit in
-    /// the queue. Returns whether it has changed anything.
+    /// Sets the limit of an array, or cancels its waiting tasks if that has not worked before; `shown` is the
+    /// limit in the queue. Returns whether the queue may have changed.
     fn throttle(&self, array: JobId, at_once: u32, shown: Option<u32>, sizing: &mut PoolSizer) -> bool {
         let change = ArrayChange::Throttle { array, at_once };
         if sizing.throttled == Some(change) {

@@ -92,7 +92,8 @@ impl LocalRun<'_> {
     }
 
     /// Waits until all jobs have saved and records their ends; kills those that still run at the `deadline`.
-    /// Calls no policy. The exit code is 130 after Ctrl-C, and 85 if work is left.
+    /// Calls no policy. The exit code is 130 after Ctrl-C, and 85 if work is left that no further task of the
+    /// job array continues.
     pub(super) fn close(
         &self,
         work: &mut RunTurns<'_>,

@@ -140,7 +140,7 @@ fn has_shown(context: &Context, tracked: &JobState, now: Time) -> bool {
         || !trials(context, tracked, tracked.phase.running()).is_empty()
 }
 
-/// Returns the steps that an attempt timed with `training.probe`; empty if they cannot be read.
+/// Returns the steps that a submission timed with `training.probe`; empty if they cannot be read.
 fn trials(context: &Context, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Vec<StepTiming> {
     let Some((attempt, root)) = attempt.zip(state::root(context).ok()) else { return Vec::new() };
     reports::probes(&report_folder(&root, &attempt.run, tracked.job.name.as_str())).unwrap_or_default()

@@ -122,7 +122,7 @@ impl LocalRun<'_> {
         lead.others.another_stays(&leader)
     }
 
-    /// Asks Slurm about silent members, reads new members, and lets idle ones leave.
+    /// Asks Slurm about silent members, and watches the folders of new members.
     pub(super) fn look_at_members(&self, work: &mut RunTurns<'_>) {
         let Some(lead) = &mut work.session.world.lead else { return };
         let elapsed = lead.elapsed();

@@ -14,7 +14,7 @@ use hsched_engine::{JobState, Phase};
 use hsched_local::{Lead, MAY_IDLE};
 use hsched_model::Job;
 
-/// How often Slurm is asked for the pool's allocations while the pool may grow or shrink.
+/// Time between queries of the pool's allocations in Slurm while the pool may grow or shrink.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
 
 /// Delay after a refused submission before the next one.

@@ -61,7 +61,8 @@ const SIMULATED: &str = "to simulate the devices, so that programs see no GPU, a
 
 impl ExecutionTarget {
     /// Returns the wanted devices, else those of the surrounding Slurm job, else those of this machine, each
-    /// with this many slots. The wanted devices are simulated if there is no GPU, or if the user says so.
+    /// with this many slots. The wanted devices are simulated if they are CPUs, if there is no GPU, or if the
+    /// user says so.
     ///
     /// # Errors
     /// If there are no devices, there are GPUs but not the wanted ones, or Slurm does not answer.

@@ -55,16 +55,16 @@ const SOON: Seconds = Seconds(1.0);
 /// Delay before a failed turn is repeated.
 const AGAIN: Seconds = Seconds(2.0);
 
-/// Interval of checks for files that other machines write.
+/// Time between checks for files that other machines write.
 const LOOK: Seconds = Seconds(5.0);
 
-/// The same interval in a pool.
+/// Time between these checks in a pool.
 pub(super) const LOOK_POOL: Seconds = Seconds(1.0);
 
-/// Interval of checks whether jobs make progress.
+/// Time between checks whether jobs make progress.
 const LOOK_AT_SAMPLES: Seconds = Seconds(30.0);
 
-/// The same interval while jobs hand over their devices.
+/// Time between checks while jobs hand over their devices.
 const LOOK_SWITCHING: Seconds = Seconds(0.2);
 
 impl LocalRun<'_> {

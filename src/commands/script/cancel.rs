@@ -16,7 +16,8 @@ const NO_JOB: &str = "no Slurm job to cancel; the chain is closed";
 /// Returns the scripts with these names or ids that have not ended.
 ///
 /// # Errors
-/// If some names are those of scripts and others are not, because their outputs differ.
+/// If some names are those of scripts and others are not, because their outputs differ, or if several chains
+/// with a name have not ended.
 pub(in crate::commands) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptChain>, Failure> {
     let mut all = script_chains(&state::root(context)?);
     if all.is_empty() {
@@ -62,7 +63,8 @@ fn several(name: &str, live: &[&ScriptChain]) -> Failure {
     Failure::new(Exit::Usage, message).id(ErrorId::SeveralMeant).hint("give the id of the one to cancel")
 }
 
-/// Cancels scripts: no further piece runs them, and Slurm is told to end the running piece and the next one.
+/// Cancels scripts: no further piece runs them, and the running piece and the next one are cancelled in
+/// Slurm.
 ///
 /// # Errors
 /// If a folder cannot be written.

@@ -215,7 +215,7 @@ fn own_signal(reading: &ScriptReading) -> (String, Option<Seconds>) {
     if is_plain { (signal, seconds.map(Seconds)) } else { (String::new(), seconds.map(Seconds)) }
 }
 
-/// Returns the comment lines at the beginning of a script, without its first line: sbatch reads options only
+/// Returns the comment lines at the beginning of a script, without its `#!` line: sbatch reads options only
 /// from these.
 fn header(text: &str) -> String {
     let lines = text.lines().skip(usize::from(text.starts_with("#!")));

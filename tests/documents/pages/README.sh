@@ -1,4 +1,4 @@
-# A full cluster, a batch script and the jobs of the examples.
+# A Slurm with two idle nodes, a batch script and the jobs of the examples.
 . "$DOCUMENTS/slurm.sh"
 full_cluster
 train_script

@@ -1,4 +1,4 @@
-//! Problems for tests: the planner's examples, and random small ones with all features mixed.
+//! Problems for tests: the planner's examples, and random small ones with many features mixed.
 
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
 use hsched_plan::{

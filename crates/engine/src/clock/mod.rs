@@ -1,4 +1,4 @@
-//! Clocks: the system clock, and one that tests set by hand. No other module reads the time.
+//! Clocks: the system clock, and one for tests that advances only in `sleep`. No other module reads the time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

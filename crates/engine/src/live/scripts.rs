@@ -21,7 +21,7 @@ pub struct ScriptContext {
     pub directory: PathBuf,
     /// Options passed unchanged to sbatch on its command line.
     pub sbatch: Vec<String>,
-    /// How ranks are started on GPUs already allocated; `None` if Slurm is asked for them.
+    /// How ranks are started on GPUs already allocated; `None` if the script requests its GPUs from Slurm.
     pub inside: Option<Launcher>,
 }
 

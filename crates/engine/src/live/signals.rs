@@ -62,7 +62,7 @@ pub fn on_endings(tell: impl Fn(i32) + Send + 'static) -> io::Result<()> {
 }
 
 /// Returns whether a signal was ignored when this process started.
-#[expect(clippy::disallowed_methods, reason = "the system tells this in a file alone")]
+#[expect(clippy::disallowed_methods, reason = "the system shows this only in a file")]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -56,7 +56,7 @@ struct PoolFileHeader {
 /// Returns the text of a file with this content.
 ///
 /// # Errors
-/// If a number is not finite.
+/// If the content cannot be represented as JSON.
 pub(crate) fn write<T: Serialize>(content: &T) -> Result<String, String> {
     serde_json::to_string(&WrittenFile { schema: SCHEMA, content }).map_err(|error| error.to_string())
 }

@@ -13,7 +13,7 @@ use hsched_model::{JobId, Time};
 /// Known state of a submission assigned to a member.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PoolSighting {
-    /// The member was told to start it and has not claimed it.
+    /// The member was ordered to start the submission and has not claimed it.
     Ordered,
     /// The member has claimed the submission and has not reported its end.
     Running { job_id: Option<JobId>, since: Option<Time> },

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Answer, End, Gpus, SubmissionKey};
 use hsched_model::{GpuType, JobId, JobName, NodeName, Seconds, Time};
 
-/// An allocation: its Slurm job, and how often Slurm has requeued it: `17`, `17-1`.
+/// An allocation: its Slurm job, and the number of times that Slurm has requeued it: `17`, `17-1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MemberId(String);
@@ -31,7 +31,7 @@ pub struct PoolReport {
     /// Whether the member has left: none of its processes remain, and this report is its last.
     #[serde(default)]
     pub left: bool,
-    /// The submissions that the member started, until the leader has dropped their orders.
+    /// The submissions that the member started or could not start, until the leader has dropped their orders.
     pub submissions: Vec<StartedSubmission>,
     /// The jobs that ran out of memory here beside others on their GPU, and need one of their own.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -150,7 +150,8 @@ pub struct PoolPlan {
     pub scripts: Vec<PathBuf>,
     /// Options for sbatch.
     pub sbatch: Vec<String>,
-    /// The job array whose tasks are the allocations, if they are; all tasks have the only script.
+    /// The size of the job arrays whose tasks are the allocations, if the pool uses arrays; all tasks run the
+    /// same script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<ArrayPlan>,
 }
@@ -189,7 +190,7 @@ impl MemberId {
         self.parts().map_or(JobId(0), |(job, _)| job)
     }
 
-    /// Returns how often Slurm had requeued the job when the member started.
+    /// Returns the number of times that Slurm had requeued the job when the member started.
     pub fn restarts(&self) -> u32 {
         self.parts().map_or(0, |(_, restarts)| restarts)
     }

@@ -58,7 +58,8 @@ impl<F: PoolFiles> Worker<F> {
         &self.id
     }
 
-    /// Returns the submissions that the worker started and the leader has not dropped.
+    /// Returns the submissions that the worker started or could not start and that the leader has not
+    /// dropped.
     pub fn submissions(&self) -> &[StartedSubmission] {
         &self.report.submissions
     }

@@ -30,7 +30,7 @@ pub struct RunFacts<'a> {
     pub others: &'a [Vec<PlacedRank>],
     /// Whether the ranks must be on exactly the planned nodes, not on nodes of the same kind.
     pub pinned: bool,
-    /// How ranks are started on GPUs already allocated; `None` if Slurm is asked for them.
+    /// How ranks are started on GPUs already allocated; `None` if the script requests its GPUs from Slurm.
     pub inside: Option<Launcher>,
     pub walltime: Walltime,
     pub epochs_done: u64,

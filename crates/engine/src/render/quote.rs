@@ -23,7 +23,8 @@ pub(crate) fn shell(word: &str) -> String {
     quoted
 }
 
-/// Returns `text` quoted as one word for a shell, with its lines as they are.
+/// Returns `text` quoted as one word for a shell, with its lines as they are, or on one line if it has
+/// control characters other than line breaks and tabs.
 pub(crate) fn lines(text: &str) -> String {
     let is_escaped = |c: char| is_control(c) && !matches!(c, '\n' | '\t');
     if text.contains(is_escaped) { shell(text) } else { single(text) }

@@ -16,7 +16,7 @@ pub enum Phase {
         not_before: Option<Time>,
         reason: String,
     },
-    /// Slurm has the job, or may have it: one submission, or several copies. Never empty.
+    /// Slurm has the job, or may have it, as one or several submissions. Never empty.
     Submitted(Vec<Submission>),
     Ended {
         at: Time,
@@ -49,12 +49,12 @@ impl Phase {
         self.submissions().iter().rev().max_by_key(|submission| submission.stage.rank())
     }
 
-    /// Returns the most advanced attempt.
+    /// Returns the record of the most advanced submission.
     pub fn attempt(&self) -> Option<&SubmissionRecord> {
         self.foremost().map(|submission| &submission.attempt)
     }
 
-    /// Returns the running attempt, the first of several.
+    /// Returns the record of the running submission, the first of several.
     pub fn running(&self) -> Option<&SubmissionRecord> {
         self.submissions()
             .iter()

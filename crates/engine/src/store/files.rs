@@ -17,7 +17,7 @@ use crate::store::names::{LOOKS, WISHES};
 /// Names of incomplete files and folders: a prefix, and the number of random letters and digits after it.
 const TEMPORARY: (&str, usize) = (".tmp", 6);
 
-/// Age from which no process is still writing an incomplete deferred command.
+/// Age from which no process is still writing an incomplete deferred command or look.
 const UNUSED: Duration = Duration::from_secs(3600);
 
 /// Maximum number of damaged files of one name that are kept.

@@ -87,8 +87,8 @@ fn exit(end: &End) -> Option<u8> {
     }
 }
 
-/// Returns an action as lines of the journal: one for each affected submission, or none for an action that
-/// the state records.
+/// Returns an action as lines of the journal: one for each affected submission, one for an action on a job as
+/// a whole, or none for a wait.
 pub(super) fn action_lines(action: &Action) -> Vec<Value> {
     let request =
         |word: &str, of: &SubmissionKey, why: &str| about(of, json!({ "action": word, "why": why }));

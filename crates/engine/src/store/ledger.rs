@@ -196,7 +196,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Returns Slurm's name of the cluster with the state's jobs; `None` if not given.
+    /// Returns Slurm's name of the cluster with the state's jobs; `None` if it is unknown.
     pub fn cluster(&self) -> Option<&str> {
         self.claim.cluster.as_deref()
     }
@@ -218,7 +218,8 @@ impl<'a> Ledger<'a> {
         Newest { line: self.seq, state: self.kept }
     }
 
-    /// Writes those numbers; `sync` also waits until they are on disk.
+    /// Writes the numbers of the newest line and of the newest state; `sync` also waits until they are on
+    /// disk.
     fn note_newest(&self, sync: bool) {
         self.newest().write(&self.directory.root, sync);
     }

@@ -79,7 +79,7 @@ impl Predictions {
         all
     }
 
-    /// Returns the predictions by run; an unreadable file counts as empty.
+    /// Returns the predictions by run; unreadable files are left out.
     fn files(&self) -> Vec<(String, Vec<SubmissionPrediction>)> {
         let run = |name: &str| name.strip_suffix(".json").map(str::to_owned);
         let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();

@@ -31,7 +31,7 @@ pub(super) struct DirectoryContents {
     pub kept: u64,
     /// Length of the journal's complete lines in bytes.
     pub length: u64,
-    /// How often the measured speeds have been saved.
+    /// Number of times that the measured speeds have been saved.
     pub saves: u64,
     /// The condition of the snapshot, the journal and the measured speeds.
     pub snapshot: Condition,

@@ -1,6 +1,6 @@
 //! A rank's report file as hsched writes it for programs that write none.
 
-#![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns it")]
+#![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns them")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

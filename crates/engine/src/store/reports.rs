@@ -1,7 +1,7 @@
 //! Reports of a run's ranks: a file per rank with a JSON object per line, and the last word of a batch
 //! script.
 
-#![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns it")]
+#![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns them")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,8 @@ const LONGEST_EXCERPT: usize = 60;
 
 /// Returns the epochs after `done` that rank 0 has reported, in order, with the other ranks' reports of them.
 ///
-/// A missing file counts as no report. Unreadable lines are skipped, because the last one may be incomplete.
+/// A missing file counts as no report. Unreadable lines, and a last line that is still being written, are
+/// skipped.
 ///
 /// # Errors
 /// If a file exists and cannot be read.

@@ -1,11 +1,12 @@
 //! Samples written by job scripts: a file for each node in the folder `samples` of a submission's reports.
 //!
-//! Its first line is `{"schema": "hsched.samples/1", "node": "n1", "interval_s": 60}`. Each other line is a
-//! sample, whose lists have an entry for each rank of the node: `{"at": 1795700676, "ranks": [0, 1], "state":
-//! ["R", "S"], "cpu_s": [0.4, 0.1], "gpu": [97, 0], "memory_mib": [10240, 12], "power_w": [61.2, null],
-//! "steps": [12, 12], "phase": ["step", "data"]}`. Values that were not measured are null or omitted.
+//! Its first line is `{"schema": "hsched.samples/1", "node": "n1", "interval_s": 60}`, with `"slots"` if each
+//! GPU has several. Each other line is a sample, whose lists have an entry for each rank of the node: `{"at":
+//! 1795700676, "ranks": [0, 1], "state": ["R", "S"], "cpu_s": [0.4, 0.1], "gpu": [97, 0], "memory_mib":
+//! [10240, 12], "power_w": [61.2, null], "steps": [12, 12], "phase": ["step", "data"]}`. Values that were not
+//! measured are null or omitted.
 
-#![expect(clippy::disallowed_methods, reason = "the samples are state, and this module owns it")]
+#![expect(clippy::disallowed_methods, reason = "the samples are state, and this module owns them")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

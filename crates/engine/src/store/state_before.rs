@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The schemas of previous versions, which had one submission per job; the first also had no checksum and
+/// The schemas of previous versions, which had one submission per job; version 1 also had no checksum and
 /// other decision fingerprints.
 const ONE_SUBMISSION: &str = "hsched.state/2";
 pub(super) const UNSEALED: &str = "hsched.state/1";

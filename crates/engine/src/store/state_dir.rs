@@ -30,7 +30,8 @@
 //! STATE/runs/RUN/JOB.guard   under `hsched run`: the guard process of the job
 //! STATE/runs/RUN/report/JOB:claim  the Slurm job that won a race for JOB: a symbolic link to its id; with
 //!                            -after-ID, the one that continued after ID
-//! STATE/runs/RUN/report/JOB  reports of the ranks, and the script's notes on the start of its output and its end
+//! STATE/runs/RUN/report/JOB  reports and samples of the ranks, their new shares, and the script's notes
+//!                            on the start of its output and its end
 //!
 //! (*) written without the lock
 //! ```
@@ -87,7 +88,7 @@ pub struct StateView {
     pub troubles: Vec<String>,
     /// A sentence about each damaged deferred command.
     pub lost: Vec<String>,
-    /// The cluster of the jobs; `None` if not given.
+    /// The cluster of the jobs; `None` if it is unknown.
     pub cluster: Option<String>,
 }
 
@@ -169,7 +170,7 @@ impl StateDir {
     /// `tell` once if it waits for more than a second.
     ///
     /// # Errors
-    /// If the lock is unavailable, or the directory cannot be created or is writable for others.
+    /// If the lock is unavailable, or the directory cannot be created or is writable by others.
     pub fn lock_add(root: &Path, tell: impl FnOnce()) -> Result<File, StateError> {
         make(root, root)?;
         let path = root.join("add.lock");

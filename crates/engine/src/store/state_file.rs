@@ -128,7 +128,7 @@ impl StateFile {
     /// Returns the file's text.
     ///
     /// # Errors
-    /// If a number is not finite.
+    /// If the state cannot be represented as JSON.
     pub(super) fn to_json(&self) -> Result<String, StateError> {
         let mut text = serde_json::to_string_pretty(self).map_err(|source| StateError::Json { source })?;
         text.push('\n');

@@ -187,7 +187,7 @@ fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
     assert!(near(step(&other, 10), 0.095), "{other:?}");
 }
 
-/// A sample by one of three contributors, of one of two types.
+/// Returns samples by one of three contributors, of one of two types.
 fn any_sample() -> impl Strategy<Value = (usize, Sample)> {
     let gpu_type = prop_oneof![Just("t4"), Just("v100")];
     let source =

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::generate::jobs::tests::recipe;
 
-    /// The GPU counts of the nodes by type, as text.
+    /// Returns the GPU counts of the nodes by type, as text.
     fn shape(recipe: &Recipe) -> Vec<String> {
         let entry = |stock: &GpuStock| format!("{} {}", stock.total, stock.gpu_type);
         let node = |node: &Node| node.gpus.iter().map(entry).collect::<Vec<_>>().join(" + ");

@@ -22,7 +22,8 @@ pub struct Recipe {
     pub intra_node: BitRate,
     pub jobs: u32,
     pub sync: SyncEvery,
-    /// Whether jobs have more properties than speeds: fixed step times, limits, memory, weights, overlap.
+    /// Whether jobs have more properties than speeds: fixed step times, memory, limits on GPUs and their
+    /// types, weights, overlap, batch quanta.
     pub rich: bool,
     pub seed: u64,
 }

@@ -47,7 +47,7 @@ pub(super) fn facts(
         ("horizon_rounds", json!(count(prices.horizon))),
         ("eta", json!(prices.eta)),
         ("alpha", json!(prices.alpha())),
-        // The price of the first GPU of a cell, and of the last one by type.
+        // The price of the first GPU of a cell, and by type the price when all GPUs of a cell are taken.
         ("u_min", json!(prices.u_min)),
         ("u_max", json!(u_max)),
         ("total_payoff", json!(answer.payoff)),

@@ -175,8 +175,8 @@ impl<'a> Guest<'a> {
         (best.0 != NOWHERE).then_some((Some(best.0), best.1))
     }
 
-    /// Like [`Self::best`], for payoffs that may be equal in twelve digits; among equal ones, it prefers
-    /// fewer nodes, then the slowest GPUs, then the most GPUs in the earliest cell.
+    /// Returns the same as [`Self::best`] for payoffs that may be equal in twelve digits; among equal ones,
+    /// it prefers fewer nodes, then the slowest GPUs, then the most GPUs in the earliest cell.
     fn best_of_near(&self, menu: &Menu, listed: MenuRange, taken: &[u32]) -> Option<(MenuPlace, f64)> {
         let worth = |choice: u32| {
             let menu_choice = menu.choices[choice as usize];

@@ -157,7 +157,7 @@ impl HadarJob {
 }
 
 /// Returns the steps per second of one of several GPUs with an equal part of the batch; `None` if that part
-/// does not fit into memory.
+/// does not fit into memory or is smaller than the batch quantum, or if the type allows only one rank.
 pub(crate) fn rate(model: &JobModel, type_model: TypeModel, gpus: u32) -> Option<f64> {
     let (batch, quantum) = (to_f64(model.global_batch), to_f64(model.batch_quantum));
     let part = batch / f64::from(gpus);

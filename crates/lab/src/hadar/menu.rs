@@ -218,8 +218,8 @@ impl Menu {
         self.take(scope, usable());
     }
 
-    /// Adds the first GPUs of some cells, unless another choice of the same state is better for every later
-    /// job.
+    /// Adds the first GPUs of some cells, unless another choice of the same state is at least as good for
+    /// every job of the taste.
     fn take<'b>(&mut self, scope: MenuScope<'_>, cells: impl Iterator<Item = &'b Free>) {
         let MenuScope { market, taken, begin } = scope;
         let (mut gpus, first) = (self.taste.gpus, self.parts.len());

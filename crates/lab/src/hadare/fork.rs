@@ -16,7 +16,7 @@ use hsched_plan::{JobModel, Objective, Problem};
 pub struct HadareParameters {
     /// L, the length of a round.
     pub round: Seconds,
-    /// The part of a round in which no copy trains: it reads and merges the copies.
+    /// The part of a round in which no copy trains, because the copies are read and merged.
     pub overhead: Seconds,
     pub objective: ForkObjective,
 }

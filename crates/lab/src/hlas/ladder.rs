@@ -60,7 +60,8 @@ impl Ladder {
         self.thresholds.iter().filter(|threshold| **threshold - SLACK <= service).count()
     }
 
-    /// Adds a waiting job at the end of its level; returns the level.
+    /// Adds a waiting job to its level, after the entries with at least as many predicted epochs; returns the
+    /// level.
     pub(crate) fn enter(&mut self, job: usize, service: f64, predicted: u64) -> usize {
         let level = self.level(service);
         let key = (Reverse(predicted), self.entries, job);

@@ -191,7 +191,7 @@ impl TaskWorld<'_> {
         self.predictor.epochs_left(model, job_losses, best)
     }
 
-    /// Adds a job to the tail of its queue.
+    /// Adds a waiting job to its level, and records this as an event.
     fn enter(&mut self, job: usize) {
         let service = self.service(job);
         let TaskService { done, predicted, .. } = self.jobs[job];

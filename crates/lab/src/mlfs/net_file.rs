@@ -19,7 +19,7 @@ struct NetFile {
 /// Returns the file of a network.
 ///
 /// # Errors
-/// If a weight is not finite.
+/// If the network cannot be represented as JSON.
 pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
     let features = FEATURES.map(str::to_owned).to_vec();
     let file = NetFile { schema: SCHEMA.to_owned(), features, net: net.clone() };

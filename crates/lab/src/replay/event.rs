@@ -17,7 +17,8 @@ pub struct ReplayEvent {
     pub node: Option<usize>,
     /// The GPUs of the job after the event.
     pub slots: Vec<Slot>,
-    /// End of the restart, until which the job does not train.
+    /// Time from the event during which the job does not train: its restart, and its wait in the queue if it
+    /// was moved.
     pub restart: Option<Seconds>,
     /// The reason, if there is one.
     pub why: String,

@@ -146,8 +146,8 @@ impl SimulatedSubmission {
             .zip(&self.ranks)
             .map(|(&(gpu_type, batch), rank)| {
                 let type_model = model.types[gpu_type]?;
-                // A rank runs on its planned node if the job got that node; else the job's first node counts
-                // for all ranks.
+                // A rank runs on its planned node if the job got that node; else the rank counts as on the
+                // job's first node.
                 let node =
                     Some(&rank.node).filter(|node| gpus.0.contains_key(*node)).or(gpus.0.keys().next());
                 let slowness = node.and_then(|node| site.slow.get(node)).copied().unwrap_or(1.0);

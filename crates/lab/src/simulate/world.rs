@@ -328,7 +328,8 @@ impl SimulatedWorld {
         }
     }
 
-    /// Takes over the progress of a job's previous piece; returns whether the job can go on and work remains.
+    /// Takes over the progress of a job's previous piece; returns whether the job can continue and work
+    /// remains.
     fn go_on_after(&mut self, place: usize, before: usize) -> bool {
         let earlier = &self.submissions[before];
         let goes_on = match &earlier.stage {

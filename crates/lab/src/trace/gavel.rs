@@ -156,7 +156,7 @@ fn local_batch(kind: &str) -> u64 {
 
 /// Parses a trace of Gavel with its speeds: its native lines (ten fields separated by tabs, the last five
 /// being steps, GPUs, priority, SLO and arrival), or CSV with the columns `job_type`, `scale_factor`,
-/// `total_steps` and `arrival_s`.
+/// `total_steps`, `arrival_s` (or `arrival_time`) and, if jobs have weights, `priority_weight`.
 ///
 /// # Errors
 /// If a column is missing.

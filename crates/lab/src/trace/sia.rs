@@ -91,7 +91,8 @@ fn refuse(read: &ParsedEntries<()>) -> Result<(), TraceError> {
     read.bad.first().map_or(Ok(()), |bad| Err(TraceError::Other(bad.to_string())))
 }
 
-/// Returns the step time as a linear least-squares fit that is never negative.
+/// Returns the least-squares line through step times by batch size; if it does not rise or begins below 0,
+/// the mean rate.
 fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
     let count = to_f64(points.len());
     let (x, y) = (

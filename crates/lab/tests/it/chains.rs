@@ -118,13 +118,15 @@ pub struct Story {
     pub request: Option<(f64, Event)>,
 }
 
-/// Plays the story of one job to its end; returns the record, the job, and the number of remaining writes.
+/// Plays the story of one job to its end; returns the record, the job, and the number of writes that were
+/// left until the death.
 fn play(story: &Story) -> (Seer, JobState, u32) {
     let (seer, mut jobs, left) = play_all(story);
     (seer, jobs.remove(0), left)
 }
 
-/// Plays a story to its end; returns the record, the jobs, and the number of remaining writes.
+/// Plays a story to its end; returns the record, the jobs, and the number of writes that were left until the
+/// death.
 pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     let cluster = format!("nodes:\n  - {{name: v1, gpus: {{v100: {}}}}}\n", story.gpus);
     let cluster = sites::cluster(&cluster);

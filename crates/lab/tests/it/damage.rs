@@ -76,7 +76,7 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Number of bits at the beginning and at the end of a file that are all flipped.
 const ENDS: usize = 800;
 
-/// Distance between the other flipped bits, coprime to the bits of a byte.
+/// Distance between the other flipped bits, coprime to the number of bits in a byte.
 const STRIDE: usize = 13;
 
 /// For each bit in a sample of the file's bits, flips it and calls `check`; then restores the file.
@@ -129,7 +129,7 @@ fn a_flipped_bit_of_the_journal_is_told() {
             troubles[0].contains("journal is damaged (") && troubles[0].contains("line "),
             "{troubles:?}"
         );
-        // At most one answer is lost, for which Slurm is asked again.
+        // At most one answer is lost; hsched then looks for the submission in Slurm again.
         let known = ids(&state).into_iter().zip(ids(&before));
         assert!(known.into_iter().all(|(now, was)| now.is_none() || now == was), "bit {bit}");
         assert_eq!(state.jobs.len(), 2, "bit {bit}");
@@ -299,7 +299,7 @@ fn a_journal_that_grows_long_begins_anew_at_any_write() {
         }
     }
     assert!(length("journal.old") >= 4 << 20 && length("journal") < 2 << 20, "a new journal");
-    // Killed before `newest` is written: the files before it say everything.
+    // Killed before `newest` is written: the files that were written earlier are sufficient.
     let after = newest();
     fs::write(root.join("newest"), &before).expect("writes");
     assert_eq!(peek(root).expect("reads"), (anonymous(state.clone()), Vec::new()));

@@ -165,7 +165,7 @@ fn check(directory: &StateDir, root: &Path, story: &Story, damage: &[(&str, Dama
         (without_speeds(&state), without_speeds(&story.state), without_speeds(&story.kept));
     if read != end {
         assert!(read == kept, "{damage:?} goes back to {} completed: {troubles:?}", completed(&read));
-        // In this case, the journal has lost an answer, for which Slurm is asked again.
+        // In this case, the journal has lost an answer; hsched then looks for the submission in Slurm again.
         assert!(
             says("/journal ") && says("no job is lost: state.json is intact"),
             "{damage:?}: {troubles:?}"
@@ -179,7 +179,8 @@ fn check(directory: &StateDir, root: &Path, story: &Story, damage: &[(&str, Dama
     true
 }
 
-/// Checks all combinations of damage to some of the files; returns how often hsched continued and refused.
+/// Checks all combinations of damage to `count` of the files; returns the number of times that hsched
+/// continued, and that it refused.
 fn check_all(names: &[&'static str], count: usize) -> [usize; 2] {
     let (story, folder) = (Story::tell(), tempfile::tempdir().expect("a directory"));
     // Opened only once, because processes of other tests may hold the lock for a moment.

@@ -13,7 +13,7 @@ use hsched_fixtures::engine_states::{
     attempt, cluster, job, look, name, planner, rules, sighting, state, words,
 };
 
-/// Places a copy of the only job on each of these nodes with a number of GPUs.
+/// Places a copy of the only job on each of these nodes, with the given number of GPUs.
 struct On(Vec<(usize, u32)>);
 
 impl Policy for On {

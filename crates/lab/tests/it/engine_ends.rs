@@ -128,7 +128,7 @@ fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last
         assert_eq!(asked(request, AfterStop::Cancel, 0), ("cancelled", End::Cut));
         assert_eq!(asked(request, AfterStop::GoOn, 10), ("completed", End::Completed));
     }
-    // The script of the job knows whether the commands had returned before.
+    // On local devices, the job script knows whether the commands had returned before the request.
     let local = asked_under(BackendKind::Devices, StopProgress::Asked, AfterStop::GoOn, 0);
     assert_eq!(local, ("completed", End::Completed));
     // Slurm has not received the request yet.

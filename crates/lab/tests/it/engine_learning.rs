@@ -193,7 +193,7 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
     assert_eq!(told(usual(), BackendKind::Devices, &[]), 5.0);
     assert_eq!(told(said(), BackendKind::Devices, &[]), 7.0);
     assert!((told(said(), BackendKind::Devices, &[3.0]) - 3.0).abs() < 1e-9);
-    // The mean: a single quick start does not make a job cheap to move.
+    // Earlier starts keep most of the weight: a single quick start does not make a job cheap to move.
     assert!((told(usual(), BackendKind::Devices, &[3.0, 1.0]) - 2.4).abs() < 1e-9);
     // A wait in the queue costs more than the start.
     assert_eq!(told(said(), BackendKind::Queue, &[3.0]), 7.0);

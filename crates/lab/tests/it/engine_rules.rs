@@ -273,7 +273,8 @@ fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
     assert_eq!(ends(&[900.0, 1000.0], &End::NodeFailed), Some(1010.0));
     // The submission is silent for two epochs.
     assert_eq!(ends(&[900.0, 1005.0, 1105.0], &End::NodeFailed), Some(1310.0));
-    // The processes of the submission end at the latest when the next submission begins.
+    // The wait for reports is limited, because the submission's processes end when the next submission
+    // starts.
     let for_ever: Vec<f64> = (1..30).map(|epoch| 905.0 + 100.0 * f64::from(epoch)).collect();
     assert_eq!(ends(&for_ever, &End::NodeFailed), Some(1600.0));
     assert_eq!(ends(&for_ever, &End::Saved), Some(1010.0));

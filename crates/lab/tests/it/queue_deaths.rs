@@ -77,7 +77,8 @@ impl World for Seer {
     }
 }
 
-/// Plays the story with a process that dies once at this write; returns the number of remaining writes.
+/// Plays the story with a process that dies once at this write; returns the number of writes that were left
+/// until the death.
 fn play(dies_at: u32, before: bool) -> u32 {
     let jobs = [
         hsched_model::Job {

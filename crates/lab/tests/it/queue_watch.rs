@@ -1,5 +1,4 @@
-//! `watch --queue` by the engine alone: its requests to Slurm for waiting jobs; if it is killed in between,
-//! no request is lost or repeated.
+//! `watch --queue` by the engine alone: its requests to Slurm for waiting jobs.
 
 use std::convert::Infallible;
 use std::sync::Arc;

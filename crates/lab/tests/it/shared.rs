@@ -306,8 +306,8 @@ proptest! {
         number in 0_usize..40,
         vanishes in any::<bool>(),
     ) {
-        // Placing policies have separate rules for moves; every other case uses the policy that `watch`
-        // offers.
+        // Placers have separate rules for moves, so only policies over time are tested; every other case uses
+        // `horizon`.
         let others: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !registry().names().contains(name)).collect();
         let name = if number % 2 == 0 { "horizon" } else { others[number / 2 % others.len()] };
         let mut policy = find_over_time(name, &parameters()).expect("a policy");

@@ -11,8 +11,8 @@ use crate::damage::{files, flip, peek};
 use crate::state_round_trip::{anonymous, rules};
 use hsched_fixtures::engine_states::only;
 
-/// A state directory of the previous version: one job is being submitted; hsched was killed after Slurm's
-/// answer and, once before that, in the middle of a line.
+/// A state directory of the first version: one job is being submitted; hsched was killed after Slurm's answer
+/// and, once before that, in the middle of a line.
 fn before() -> TempDir {
     let folder = tempfile::tempdir().expect("a directory");
     let state = r#"{"schema": "hsched.state/1", "seq": 3, "cluster": "north", "decided": 8371240117412073, "nodes_down": ["t1"],

@@ -10,7 +10,7 @@ use hsched_plan::{
 
 use hsched_problems::problems;
 
-/// A job of epochs of 100 s on one GPU with rate 100, each with a number of tasks.
+/// A job whose epochs take 100 s on one GPU with rate 100 and have `scale` tasks each.
 fn job(name: &str, epochs: u64, scale: u64, rates: &[f64]) -> JobModel {
     let rounds = Rounds { scale, ..Rounds::default() }.into();
     JobModel { rounds, ..problems::job(name, epochs, 10_000, 0.0, rates) }

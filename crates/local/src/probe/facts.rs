@@ -38,7 +38,7 @@ pub struct GpuDevice {
     /// Whether the device is partitioned by MIG; programs then use its `slices`.
     pub mig: bool,
     pub slices: Vec<MigDevice>,
-    /// Active links to other GPUs.
+    /// Active links to other GPUs or to switches.
     pub links: Vec<Link>,
     pub pcie: Option<Pcie>,
 }

@@ -67,7 +67,7 @@ impl GpuSharing {
     }
 
     /// Records that a submission has ended; returns whether it ran out of memory that others on its GPU may
-    /// have used.
+    /// have used; this is assumed once per job.
     pub(crate) fn is_to_blame(&mut self, of: &SubmissionKey, end: &End) -> bool {
         let (has_met, output) = (self.met.remove(of), self.outputs.remove(of));
         let Some((path, from)) = output.filter(|_| has_met) else { return false };

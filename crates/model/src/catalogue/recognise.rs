@@ -150,7 +150,8 @@ impl GpuNameMatch {
         same_slice && common && self.model().is_some() && other.model().is_some()
     }
 
-    /// Returns whether all possible GPUs support this precision, or none of them; otherwise `None`.
+    /// Returns true if all possible GPUs support this precision, and false if none does; `None` if they
+    /// differ or this is unknown.
     pub fn has(&self, precision: Precision) -> Option<bool> {
         let first = self.gpus.first()?.has(precision)?;
         self.gpus.iter().all(|gpu| gpu.has(precision) == Some(first)).then_some(first)
@@ -201,8 +202,8 @@ fn named(squeezed: &str) -> Option<Vec<&'static Gpu>> {
     BY_NAME.get(squeezed).cloned().or_else(|| whole(spelling(squeezed)?))
 }
 
-/// Returns whether a word after the model's name applies to the GPU: a form factor, or a kind or size of
-/// memory.
+/// Returns whether a word before or after the model's name applies to the GPU: a form factor, or a kind or
+/// size of memory.
 fn says(gpu: &Gpu, word: &str) -> bool {
     let size = ["gb", "gib", "g", ""].iter().find_map(|unit| word.strip_suffix(unit)?.parse::<u32>().ok());
     let sxm = || gpu.form.as_deref().is_some_and(|form| form.starts_with("sxm"));

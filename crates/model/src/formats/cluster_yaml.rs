@@ -5,7 +5,8 @@ use std::fmt::{Display, Write as _};
 use super::duration::duration_text;
 use crate::{Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Usage, hostlist};
 
-/// Returns the cluster file that describes this cluster; parsing it gives an equal cluster.
+/// Returns the cluster file that describes this cluster; parsing it gives an equal cluster, apart from GPU
+/// types that Slurm does not know.
 ///
 /// Adjacent nodes that differ only in name share an entry, so the order of nodes is kept.
 pub fn to_yaml(cluster: &Cluster) -> String {

@@ -83,7 +83,7 @@ fn units(text: &str) -> Result<f64, ValueError> {
         let (Some(number), Some(position)) = (decimal(number), position) else {
             return Err(not_a_duration(text));
         };
-        // Division keeps `90s` exactly 90, whereas a factor such as 0.001 would not be exact.
+        // Milliseconds are divided by 1000, because the factor 0.001 is not exact.
         let (unit, factor) = allowed[position];
         total += if unit == "ms" { number / 1000.0 } else { number * factor };
         (allowed, rest) = (&allowed[position + 1..], after);

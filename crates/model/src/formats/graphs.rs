@@ -24,7 +24,7 @@ const DEMAND: [&str; RESOURCES] = ["gpu", "cpu", "memory", "bandwidth"];
 
 /// Returns whether a text is a trace with a graph in a job.
 pub fn is_graphs(text: &str) -> bool {
-    // Long traces are not parsed twice: the keys must occur literally, unless they contain an escape.
+    // Long traces are not parsed twice: the key must occur literally, unless it is written with an escape.
     if !text.contains("tasks") && !text.contains('\\') {
         return false;
     }

@@ -9,7 +9,7 @@ use super::duration::duration_text;
 use super::job_keys::{entries, job_keys};
 use crate::{Command, GpuType, Job, Seconds, Speed};
 
-/// Returns the job file entry of this job, with all defaults written out.
+/// Returns the job file entry of this job; some keys with a default value are left out.
 ///
 /// `{"jobs": [to_json(job)]}`, printed as JSON, is a valid job file. Parsing it, or reading the entry with
 /// [`from_json`](super::jobs::from_json), gives an equal job if the job came from a file. Affine step times

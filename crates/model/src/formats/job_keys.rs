@@ -92,7 +92,7 @@ pub(super) enum PlaceholderForm {
     ShellUnlessList,
     /// Not filled: the variant's name replaces it.
     Name,
-    /// Not filled: the key is removed.
+    /// Not filled: an empty map replaces the value.
     Nothing,
 }
 

@@ -11,7 +11,7 @@ use crate::formats::jobs::parse;
 const LEAST: &str =
     "name: a, samples_per_epoch: 1000, epochs: 2, global_batch: 300, model_size: 1MB, command: run";
 
-/// Returns the problems of a job with the required keys and `more`, without the path of the job.
+/// Returns the problems of a file with one job with the required keys and `more`, or the number of its jobs.
 fn check(more: &str) -> String {
     let text = format!("jobs:\n- {{{LEAST},\n  {more}}}");
     parse(&text).map_or_else(|problems| problems.to_string(), |jobs| format!("{} ok", jobs.len()))

@@ -67,7 +67,7 @@ fn string(text: &str) -> usize {
 }
 
 /// Returns the length of the bare word at the start of a text. After a key, a comma followed by a digit
-/// belongs to it, because some locales write 3.5 as `3,5`.
+/// belongs to the word, because some locales write 3.5 as `3,5`.
 fn bare(text: &str, is_of_key: bool) -> usize {
     let ends = |&(at, character): &(usize, char)| match character {
         ',' => !(is_of_key && text[at + 1..].starts_with(|next: char| next.is_ascii_digit())),

@@ -7,7 +7,8 @@ use crate::ErrorId;
 
 /// Parses an integer.
 ///
-/// Only decimal digits are allowed: `1e3`, `0x10`, `010` and `100_000` are refused with a hint.
+/// Only decimal digits are allowed, after an optional sign: `1e3`, `0x10`, `010` and `100_000` are refused,
+/// if possible with a hint.
 ///
 /// # Errors
 /// If the text is not an integer, or it is out of range.

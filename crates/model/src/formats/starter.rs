@@ -97,8 +97,8 @@ pub fn jobs(types: &[GpuType]) -> String {
 /// Marks the values that must be replaced.
 const MARK: &str = "# REPLACE";
 
-/// Returns the line numbers, from 1, and keys of a job file whose value is still that of [`jobs`] and still
-/// marked.
+/// Returns the line numbers, from 1, and keys of a job file whose value is still that of [`jobs`] or
+/// [`LOCAL`] and still marked.
 pub fn unedited(text: &str) -> Vec<(usize, &str)> {
     let marked = |line: &'static str| Some(line.split_once(MARK)?.0.trim());
     let all = [HEAD, TAIL, LOCAL].into_iter().flat_map(str::lines);

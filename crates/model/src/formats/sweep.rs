@@ -165,7 +165,7 @@ impl SweepKeys {
         self.search.map_or_else(|| all.fold(1, usize::saturating_mul), |search| search.samples)
     }
 
-    /// Adds a job's own keys, which override keys with the same name.
+    /// Adds a job's own keys, which override keys with the same variable.
     fn with(mut self, sweep: Option<Self>) -> Self {
         let Some(sweep) = sweep else { return self };
         self.is_sound &= sweep.is_sound;

@@ -1,8 +1,8 @@
 //! Converts YAML text to a small tree that keeps order, positions and duplicate keys.
 //!
 //! Only the structure is decided here; the reader of a key decides which scalars are numbers. JSON is read as
-//! YAML. Refused are: several documents, tags, non-scalar keys, nesting deeper than [`DEPTH_LIMIT`], and
-//! aliases that repeat more than [`REPEAT_LIMIT`] bytes.
+//! YAML. The parser refuses several documents, tags, non-scalar keys, nesting deeper than [`DEPTH_LIMIT`],
+//! and aliases that repeat more than [`REPEAT_LIMIT`] bytes.
 
 mod mistakes;
 
@@ -162,7 +162,8 @@ impl Builder {
         if self.repeated > REPEAT_LIMIT {
             return Err(problem(line, "aliases repeat too much: the file would grow without bound"));
         }
-        // Problems in the copy are reported at the line of the alias.
+        // A problem with the copied value is reported at the line of the alias; values inside it keep their
+        // lines.
         let (node, cost) = (YamlNode { line, ..node.clone() }, *cost);
         self.finish(node, 0, cost)
     }

@@ -55,7 +55,7 @@ impl GpuNeeds {
     }
 }
 
-/// Returns the index of the group with these types; creates it if necessary.
+/// Returns the number of GPUs of the group with these types; creates the group if necessary.
 fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: impl Fn() -> I) -> &mut u32 {
     let known = groups.iter().position(|(group, _)| group.iter().copied().eq(types()));
     let place = known.unwrap_or_else(|| {

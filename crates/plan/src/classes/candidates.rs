@@ -1,5 +1,5 @@
-//! Candidate bundles of a class: all of them if they are few, otherwise a grid, reduced to bundles that are
-//! best at some prices.
+//! Candidate bundles of a class: a grid of counts, which can be reduced to bundles that are best at some
+//! prices.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -30,7 +30,8 @@ const DIRECTIONS: usize = 240;
 /// Single-type bundles of up to this many GPUs are always kept, because they fit where better ones do not.
 const SMALL: u32 = 8;
 
-/// Returns counts by type within the limits, in lexicographic order; only a subset if there are too many.
+/// Returns counts by type within the limits, in lexicographic order. Large counts have gaps, which are wider
+/// if there are too many bundles.
 pub(super) fn candidates(limits: &BundleLimits) -> Vec<Vec<u32>> {
     let drawn = GRIDS.iter().map(|&(coarseness, mixed)| grid(limits, coarseness, mixed));
     let mut few = drawn.filter(|found| found.len() <= MOST_CANDIDATES);

@@ -35,7 +35,7 @@ const SHARES: [&str; 14] = [
 ];
 
 impl MetricKind {
-    /// Returns the kind for a name with a known word, such as the loss in `val_loss` or `loss/train`.
+    /// Returns the kind for a name with a known word, such as `loss` in `val_loss` or `loss/train`.
     pub fn of(metric: &str) -> Self {
         let name = metric.to_ascii_lowercase();
         let has = |words: &[&str]| {

@@ -29,7 +29,7 @@ impl From<CurvePoint> for (u64, f64) {
     }
 }
 
-/// The predicted distribution at the last epoch: a mixture of normal distributions.
+/// The predicted distribution of the metric at an epoch: a mixture of normal distributions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// The mean of the mixture.
@@ -83,7 +83,7 @@ const FLAT: f64 = 1e-18;
 /// Returns the predicted metric at epoch `last`; `None` with fewer than three reports, or if no curve can be
 /// fitted.
 ///
-/// Curves that lead to impossible values of the metric are excluded.
+/// Curves that lead to impossible values of the metric are excluded, unless all curves do.
 pub fn predict(reports: &[CurvePoint], last: u64, kind: MetricKind) -> Option<Prediction> {
     predict_at(reports, last, last, kind)
 }

@@ -88,7 +88,7 @@ impl<'a> AllocationDraft<'a> {
         let (choices, values) = (vec![TaskChoice::Wait; tasks], vec![0.0; tasks]);
         let mut allocation = Self { instance, terms, keep, free, choices, values };
         if !instance.preempts {
-            // In this mode, running tasks keep their GPUs.
+            // Running tasks may not be stopped, so their GPUs are set aside for them first.
             for (task, value) in (0..tasks)
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))

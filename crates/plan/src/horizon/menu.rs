@@ -3,16 +3,16 @@
 use crate::horizon::allocate::{Valuation, allocate};
 use crate::horizon::task::{Instance, TaskChoice};
 
-/// Assumed durations of new placements, relative to the usual time between two changes.
+/// Assumed durations of new placements, relative to the expected duration.
 const LIVES: [f64; 4] = [0.5, 1.5, 5.0, 1e6];
 
-/// Horizon for counting gains, relative to the usual time between two changes.
+/// Horizon for counting gains, relative to the expected duration of new placements.
 const FORESEEN: f64 = 2.0;
 
 /// Minimum difference between two scores.
 const TIE: f64 = 1e-12;
 
-/// Returns the plan with the best score; `terms.life` is the usual time between two changes, in seconds.
+/// Returns the plan with the best score; `terms.life` is the expected duration of new placements, in seconds.
 pub(super) fn best_plan(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<TaskChoice> {
     let plan = |life: f64| allocate(instance, Valuation { life: life * terms.life, ..terms });
     if instance.tasks.iter().all(|task| task.restart <= 0.0) {

@@ -54,7 +54,7 @@ impl PricePath {
                 break;
             }
             if level > all && number > 0 {
-                // A level that was never reached gets the prices of the level below, scaled.
+                // The first level above the remaining weight gets the prices of the level below, scaled.
                 let factor = level / LEVELS[number - 1];
                 self.levels[number] = self.levels[number - 1].iter().map(|price| price * factor).collect();
             } else {

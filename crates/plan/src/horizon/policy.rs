@@ -110,9 +110,9 @@ impl Horizon {
         anew
     }
 
-    /// Returns whether the set of jobs differs from the previous decision. If everything may have changed,
-    /// the problem does not list the changes. Repeated calls for the same jobs must not shorten the expected
-    /// durations.
+    /// Returns whether the set of jobs differs from that of the previous call. Used if everything may have
+    /// changed, because the problem then does not list the changes. Repeated decisions for the same jobs must
+    /// not shorten the expected durations.
     fn is_another_crowd(&mut self, problem: &Problem) -> bool {
         let jobs = problem.present().count();
         let arrivals = problem.present().map(|job| problem.jobs[job].progress.arrival.0).sum();
@@ -165,7 +165,8 @@ impl Horizon {
         Plan { changes, ..Plan::default() }
     }
 
-    /// Adds reasons for the pending jobs that no decision names.
+    /// Adds reasons for the pending jobs that no decision names, and a note if the policy ignores the
+    /// objective.
     fn name_who_waits(&self, problem: &Problem, plan: &mut Plan) {
         let mut named = vec![false; problem.jobs.len()];
         plan.changes.iter().for_each(|(job, _)| named[*job] = true);

@@ -1,5 +1,5 @@
-//! Decisions between two full ones: freed GPUs go to pending jobs, and new jobs may replace the running jobs
-//! with the lowest gain.
+//! Decisions between two full ones: freed GPUs go to pending jobs, and a few pending jobs may replace running
+//! jobs if that is a gain.
 //!
 //! The prices and the worth of each job stay as in the last full decision, so jobs are kept sorted and a
 //! decision costs only as much as the changes.
@@ -52,7 +52,7 @@ const JOBS_PER_DECISION: usize = 8;
 /// Maximum number of pending jobs that may replace a running one in a decision.
 const PUSHES: usize = 2;
 
-/// Horizon for counting gains, relative to the usual time between two changes.
+/// Horizon for counting gains, relative to the expected duration of new placements.
 const FORESEEN: f64 = 2.0;
 
 /// Input of a decision.
@@ -208,7 +208,8 @@ impl Quick {
         }
     }
 
-    /// Returns the pending jobs with the highest worth over rent, as many as may replace others.
+    /// Returns each class's pending jobs with the highest worth over rent, in descending order over all
+    /// classes.
     fn heads(&self) -> Vec<usize> {
         let first = |jobs: &BTreeSet<(Reverse<OrderedNumber>, usize)>| {
             jobs.iter().take(PUSHES).copied().collect::<Vec<_>>()

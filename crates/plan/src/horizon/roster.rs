@@ -39,7 +39,7 @@ struct RosterEntry {
 }
 
 impl Roster {
-    /// Updates the changed jobs, or all of them if the GPUs by type for the jobs have changed.
+    /// Updates the changed jobs, or all of them if `anew` gives the GPUs by type for the jobs.
     pub(super) fn follow(&mut self, problem: &Problem, anew: Option<&Vec<u32>>) {
         if let Some(offered) = anew {
             self.offered.clone_from(offered);

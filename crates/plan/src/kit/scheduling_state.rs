@@ -218,7 +218,7 @@ impl SchedulingState {
         let ranked = line.running().iter().map(|&job| (rank(job), job));
         let mut ranked: Vec<(OrderKey, usize)> = ranked.collect();
         // The last decision left the jobs almost in this order, which makes a stable sort fast.
-        #[expect(clippy::stable_sort_primitive, reason = "fast where nearly all is in order")]
+        #[expect(clippy::stable_sort_primitive, reason = "fast if nearly all jobs are in order")]
         ranked.sort();
         line.keep_order(&ranked);
         ranked

@@ -47,7 +47,8 @@ const ROUNDING: f64 = 1e-12;
 
 struct ExactSearch<'a> {
     problem: &'a Problem,
-    /// Jobs in the order of decisions, with their candidates by ascending excess.
+    /// Jobs in the order of decisions, with their candidates by ascending excess; for the makespan, by
+    /// ascending cost.
     jobs: Vec<(usize, &'a JobModel, Vec<JobWay>)>,
     weights: &'a [f64],
     /// The bound proven by the prices.
@@ -229,7 +230,7 @@ impl<'a> ExactSearch<'a> {
         self.jobs.iter().zip(&self.chosen).map(|((_, job, ways), index)| (*job, &ways[*index]))
     }
 
-    /// Returns whether the rings chosen so far that each need a single node fit together.
+    /// Returns whether the candidates chosen so far that need GPUs of one node fit together.
     fn rings_fit(&mut self) -> bool {
         let rings = self.chosen_ways().filter(|(job, way)| is_tied(job, way));
         let rings: Vec<FitPiece<'_>> =

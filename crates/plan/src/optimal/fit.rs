@@ -83,7 +83,7 @@ pub(super) fn fit(problem: &Problem, pieces: &[FitPiece<'_>]) -> Result<Option<V
     if unknown { Err(TooLong) } else { Ok(fits.then_some(packing.slots)) }
 }
 
-/// A packing took too many steps.
+/// The search took too many steps, or found no packing after skipping options that may have been possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 

@@ -207,7 +207,8 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_
     best.map(|(_, slots)| OptimalPlan { slots, bound })
 }
 
-/// Returns a plan for very many jobs, and its bound; `None` if a job does not fit.
+/// Returns a plan for very many jobs, and its bound; `None` if the jobs have too many bundles to list or
+/// none, or if a job does not fit.
 fn of_many(problem: &Problem, jobs: &[usize], search: Search<'_>) -> Option<OptimalPlan> {
     let Search { kept, first, stop } = search;
     let mut dual = Dual::unpriced(problem, jobs, kept);

@@ -18,7 +18,7 @@ pub(super) struct Primal<'a> {
 /// Accuracy of the choice of a placement.
 const TOLERANCE: f64 = 1e-6;
 
-/// Price factors tried until all jobs fit.
+/// Price factors tried until all jobs fit and a further factor does not improve the plan.
 const MARKUPS: [f64; 9] = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0];
 
 /// Maximum number of orders tried with one factor.

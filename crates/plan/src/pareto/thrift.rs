@@ -7,7 +7,7 @@ use crate::{JobModel, Problem};
 const ONE_BY_ONE: u32 = 16;
 const GROWTH: f64 = 1.25;
 
-/// The cost of a job with each legal number of GPUs of each type.
+/// The costs of a job with legal numbers of GPUs of one type.
 pub(super) struct Costs {
     /// Type, number of replicas, cost.
     options: Vec<(usize, u32, f64)>,

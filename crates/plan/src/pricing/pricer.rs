@@ -22,7 +22,8 @@ pub(crate) struct PricedBundle {
     pub bundle: Bundle,
     /// The bundle's cost plus the price of its GPUs.
     pub value: f64,
-    /// Lower limit for the values of all bundles: `value` minus the requested tolerance.
+    /// Lower limit for the values of all bundles: within the requested tolerance of `value`, unless the
+    /// search ended early.
     pub floor: f64,
 }
 

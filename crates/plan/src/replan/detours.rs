@@ -1,4 +1,4 @@
-//! Detours: jobs that have long waited in the queue while other free GPUs would serve them almost as well.
+//! Detours: free GPUs for jobs that have waited long in the queue for others that are only somewhat better.
 
 use crate::replan::ReplanContext;
 use crate::{Basis, Decision, HeldPlacement, HoldStage, Plan, PolicyError};

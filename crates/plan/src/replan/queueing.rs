@@ -107,7 +107,7 @@ impl ReplanContext<'_> {
         Plan { changes, requests, wake: left_out.then_some(self.problem.now), ..Plan::default() }
     }
 
-    /// Returns the placer's requests if no start estimates exist: its plan for the ready jobs if the GPUs
+    /// Returns the placer's requests if no start estimates exist: its plan for the ready jobs as if the GPUs
     /// that other users hold were free.
     fn in_the_dark(&self, ready: &[usize], notes: &mut Vec<String>) -> Option<Plan> {
         match self.draft(ready, Basis::Queue) {

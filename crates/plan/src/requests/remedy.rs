@@ -1,4 +1,4 @@
-//! The rule for one pending request: keep it, change it in place, queue another one beside it, or replace it.
+//! The rule for a job's pending requests: keep them, change one in place, queue another, or replace them.
 
 use hsched_model::RequestId;
 

@@ -42,7 +42,7 @@ impl Promise {
         Self { job: problem.jobs[job].name.clone(), gpus: placement.slots.iter().map(gpus).collect() }
     }
 
-    /// Returns the GPUs by index; `None` if a node no longer exists.
+    /// Returns the GPUs by index; `None` if a node or a type no longer exists.
     pub(super) fn slots(&self, problem: &Problem) -> Option<Vec<Slot>> {
         let slot = |gpus: &PromisedGpus| {
             let node = problem.nodes.iter().position(|node| node.name == gpus.node)?;

@@ -42,7 +42,8 @@ const PATIENCE: usize = 20;
 
 /// Returns the point in the box at which the minimum of the cuts is greatest, and its height.
 ///
-/// `None` if there are no cuts, the box is empty, or the problem is numerically unstable.
+/// `None` if there are no cuts, the box is empty, or the problem is numerically unstable. If no cut has a
+/// slope within the box, the result may also be `None`.
 pub fn highest_under(cuts: &[&Cut], box_: &[(f64, f64)]) -> Option<Highest> {
     let center = cuts.last()?;
     box_.iter().all(|(low, high)| low <= high).then_some(())?;

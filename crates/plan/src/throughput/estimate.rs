@@ -159,7 +159,7 @@ impl SpeedTables {
             return None;
         }
         let count = to_f64(seen.len());
-        // Without an entry in the table, the prior has no effect.
+        // Without an entry in the table, the prior does not change the ratio, only its variance.
         let pull = if base.is_some() { PRIOR_MODELS } else { 0.0 };
         let sum = seen.iter().map(|(ratio, _)| ratio).sum::<f64>() + pull * base.unwrap_or(0.0);
         let ratio = sum / (count + pull);

@@ -71,7 +71,8 @@ const FAR: f64 = 4.0;
 /// accepted, and samples farther than the second never.
 const DISTANCE: (f64, f64) = (0.2, 1.0);
 
-/// Maximum distance as a natural logarithm from the expectation of other batch sizes: a factor of 2.
+/// Maximum distance as a natural logarithm from an expectation based on other batch sizes or a stated speed:
+/// a factor of 2.
 const DISTANCE_OF_OTHERS: f64 = std::f64::consts::LN_2;
 
 /// Number of samples set aside that indicate a change of speed if they agree.
@@ -173,7 +174,8 @@ impl SpeedRecord {
         counts && sorted && stated && self.points.iter().all(point) && self.aside.iter().all(aside)
     }
 
-    /// Returns the expected step time of a sample, from its own batch size or else from the nearest one.
+    /// Returns the expected step time of a sample, from its own batch size, the nearest one or the stated
+    /// speed; `None` if nothing is known.
     fn expected(&self, sample: &Aside) -> Option<StepExpectation> {
         if let Some(point) = self.points.iter().find(|point| point.batch == sample.batch) {
             let distance = (FAR * point.variance.sqrt()).clamp(DISTANCE.0, DISTANCE.1);

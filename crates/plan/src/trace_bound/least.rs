@@ -1,6 +1,6 @@
 //! The minimum cost of one job at prices over time: waiting plus rent.
 //!
-//! If the job ends in interval e, the minimum is, by duality, the maximum over the worth μ of a step of
+//! If the job ends in interval e, the minimum is, by duality, the maximum over μ, the worth of a step, of
 //!
 //! ```text
 //! start(e) − r + μ W − Σ over b < e of |b| φ_b(μ) − |e| max(0, φ_e(μ) − 1),  φ_b(μ) = max over bundles n of μ s(n) − p_b·n

@@ -1,9 +1,9 @@
 //! All integration tests of the crate in one binary; each file in this folder is one module.
 
 #![expect(unreachable_pub, reason = "the modules of a test binary share helpers")]
-#![expect(clippy::disallowed_methods, reason = "tests run programs, wait for them and read what they wrote")]
-#![expect(clippy::panic, reason = "a test that waits in vain should fail")]
-#![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
+#![expect(clippy::disallowed_methods, reason = "tests read data files and the clock")]
+#![expect(clippy::panic, reason = "a test whose check fails should panic")]
+#![expect(clippy::expect_used, reason = "a test whose expectation is wrong should fail")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 mod certificate;

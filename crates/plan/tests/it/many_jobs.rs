@@ -103,7 +103,7 @@ fn as_many_equal_jobs_as_nodes_have_a_node_each() {
     assert!(bound.lower >= best * (1.0 - 1e-5), "{bound:?} for {best}");
 }
 
-/// Two rings of five leave no room for a third, which the total number of GPUs does not show.
+/// A node of 8 GPUs holds only one ring of five, which the total number of GPUs does not show.
 #[test]
 fn the_bound_knows_that_rings_must_fit_into_nodes() {
     let only = |job: JobModel, gpus: u32| JobModel { min_gpus: gpus, max_gpus: gpus, asks: gpus, ..job };

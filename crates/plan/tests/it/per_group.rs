@@ -105,7 +105,8 @@ fn what_could_ever_be_had_is_that_of_a_group() {
     assert_eq!(plan.changes, [(0, Decision::Reject { why: "4 GPUs at most".into() })]);
 }
 
-/// Gives a pending job the GPU of the first job that has one, or else defers it; asks about each pending job.
+/// Gives the last pending job the GPU of the first job that has one, and asks about this placement. Defers
+/// the pending job if no job has a GPU.
 struct Displace;
 
 impl Policy for Displace {

@@ -49,8 +49,8 @@ pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
 }
 
 impl ChangeContext<'_> {
-    /// Returns shorter limits: the need of past runs, or else fractions of the limit that no past run
-    /// exceeded.
+    /// Returns shorter limits: the need of past runs, or else fractions of the limit and longest limits of
+    /// partitions that no past run exceeded.
     fn limits(&self) -> Vec<ChangeSet> {
         let limit = self.request.limit.0;
         let is_shorter = |shorter: &Seconds| shorter.0 <= limit - NO_CHANGE;
@@ -104,8 +104,8 @@ impl ChangeContext<'_> {
         list
     }
 
-    /// Returns a change of partitions that adds `partition`, with its drawbacks if jobs may be preempted:
-    /// this job, or running jobs of the user.
+    /// Returns a change of partitions after which the job may run in `partition`, with its drawbacks if jobs
+    /// may be preempted: this job, or running jobs of the user.
     fn preempting(&self, change: Change, partition: &QueuePartition, request: &Request) -> ChangeSet {
         let mut set = ChangeSet::new(change, preemption(partition));
         let changed = set.applied(request);

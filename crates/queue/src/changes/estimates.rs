@@ -37,8 +37,9 @@ pub struct ChangeQuestion<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeEstimates {
     pub as_is: Start,
-    /// At most [`ChangeEstimates::MOST`]. Harmless ones come first, then those with drawbacks, each in order
-    /// of start.
+    /// At most [`ChangeEstimates::MOST`]. Harmless ones come first, then those with drawbacks, then those for
+    /// which Slurm may preempt running jobs of the user, each sorted by the median time to the start plus the
+    /// increase in run time.
     pub list: Vec<ChangeEstimate>,
 }
 
@@ -50,7 +51,7 @@ pub struct ChangeEstimate {
     pub start: Start,
     /// Difference of the medians; `None` if the job never starts without changes.
     pub sooner: Option<Seconds>,
-    /// Time from the snapshot to its end, if its run time is known.
+    /// Time from the snapshot to the job's end, if the job's run time is known.
     pub done: Option<Estimate>,
     /// Sort key of changes: the median time to the start, plus the increase in run time.
     pub(crate) worth: f64,

@@ -1,4 +1,4 @@
-//! Use of past runs with a job's name: duration and memory.
+//! Duration and memory use of past runs with a job's name, and the needs derived from them.
 
 use crate::Request;
 use hsched_model::number::to_f64;
@@ -45,7 +45,7 @@ pub struct Need {
 const STEP: f64 = 900.0;
 /// Limits are at least this much longer than any past run.
 const LEAST_MARGIN: f64 = 600.0;
-/// Margin relative to the longest run after one past run; after n runs it is smaller by the square root of n.
+/// Margin relative to the longest run after one past run; after n runs it is smaller by a factor of √n.
 const OPEN: f64 = 0.5;
 /// Margin relative to the highest memory use, regardless of the number of runs, because sampling often misses
 /// a peak.

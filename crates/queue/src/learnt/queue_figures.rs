@@ -1,4 +1,4 @@
-//! Features for learning waits: counts of the jobs that were ahead of a request in the queue.
+//! Features for learning waits: sums over the pending jobs ahead of a request, and over running jobs.
 
 use std::collections::BTreeMap;
 

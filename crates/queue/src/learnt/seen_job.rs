@@ -19,8 +19,9 @@ pub struct SeenJob {
     #[serde(flatten)]
     pub size: RequestSize,
     pub submitted: Time,
-    /// The look before the job's submission, whose queue gives the features, and the start of the wait.
-    /// `None` if the whole wait was not observed, as for jobs running at the first look.
+    /// The look whose queue gives the features, and the start of the observed wait. This is the look before
+    /// the job's submission or, if there is none or it is too old, the first look that shows the job pending.
+    /// `None` if no part of the wait was observed, as for jobs running at the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<WaitStart>,
     /// Whether any look has shown the job eligible to start.

@@ -191,7 +191,7 @@ fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<SiteExample> {
     examples
 }
 
-/// Compares two by look, then by submission.
+/// Compares two examples by look, then by submission.
 fn in_order(a: &SiteExample, b: &SiteExample) -> Ordering {
     let by_look = a.look.0.total_cmp(&b.look.0);
     by_look.then(a.wait.submitted.0.total_cmp(&b.wait.submitted.0)).then(a.wait.id.cmp(&b.wait.id))
@@ -281,7 +281,8 @@ impl Comparison {
 }
 
 /// Returns the errors of the learnt model and of the simulation, from the look of the simulation's estimate;
-/// `None` if there is no such estimate, or if the wait is not known to exceed both expectations.
+/// `None` if there is no such estimate, or if the job has not started and its wait so far does not exceed
+/// both medians.
 fn errors(example: &SiteExample, density: &WaitDensity, now: Time) -> Option<[f64; 2]> {
     let player = example.player?;
     let waited = player.at.since(example.wait.asked).0.max(0.0);

@@ -1,4 +1,4 @@
-//! Limits that delay the user's pending jobs, and the users of those limits.
+//! Limits that delay the user's pending jobs, and how much of each limit is in use.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -79,7 +79,7 @@ fn what_slurm_puts_behind_a_name_is_kept_apart() {
 #[expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "reads a list, and says where there is none"
+    reason = "reads a list, and prints its path if it is missing"
 )]
 fn every_name_of_slurm_has_a_meaning() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/limits/reasons.tsv");

@@ -51,7 +51,8 @@ const MOST: usize = 8;
 const NOW: f64 = 60.0;
 
 impl StartAdvice {
-    /// Returns whether the unchanged job starts immediately, even in the slow futures.
+    /// Returns whether the unchanged job starts immediately, even at the upper end of the estimate's
+    /// interval.
     pub fn is_now(&self) -> bool {
         self.as_is.as_ref().and_then(Start::forecast).is_some_and(|forecast| forecast.start.high.0 < NOW)
     }

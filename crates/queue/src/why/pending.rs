@@ -55,7 +55,7 @@ pub fn explain(
 }
 
 /// Returns an id in the form of `scontrol update`: for pending array tasks, without the limit on running
-/// tasks.
+/// tasks, or the array's id if Slurm abbreviates the list of tasks.
 pub fn update_id(id: &str) -> String {
     match id.split_once("_[") {
         Some((array, list)) if list.contains("...") => array.to_owned(),

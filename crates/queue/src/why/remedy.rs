@@ -46,7 +46,7 @@ impl Remedy {
         }
     }
 
-    /// Returns the remedy in words, with what the job asks for now.
+    /// Returns the remedy in words, with the present values of the job's request.
     pub fn words(&self, now: &Request) -> String {
         match self {
             Self::InPlace(set) | Self::NewJob(set) => {

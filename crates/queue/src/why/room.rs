@@ -18,8 +18,8 @@ pub(super) struct PendingRoom {
 }
 
 impl PendingRoom {
-    /// Returns the room for a pending job; `None` if no node can ever hold it, or if other users' jobs are
-    /// hidden.
+    /// Returns the room for a pending job in its first partition; `None` if no node can ever hold it, or if
+    /// other users' jobs are hidden.
     pub(super) fn of(pending: &PendingJob) -> Option<Self> {
         if pending.rest.others_hidden {
             return None;

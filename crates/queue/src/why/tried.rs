@@ -191,7 +191,7 @@ fn counts_for(job: &QueueJob, limit: &LimitUse, snapshot: &Snapshot) -> bool {
     }
 }
 
-/// Returns the drawbacks of a change that satisfies a limit.
+/// Returns the drawbacks of a change.
 pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
     match change {
         Change::Limit(limit) => vec![Drawback::EndsAfter { limit: *limit, need: None }],

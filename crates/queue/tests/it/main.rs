@@ -1,7 +1,7 @@
 //! All integration tests of the crate in one binary; each file in this folder is one module.
 
-#![expect(clippy::panic, reason = "a test that waits in vain should fail")]
-#![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
+#![expect(clippy::panic, reason = "a test whose check fails should panic")]
+#![expect(clippy::expect_used, reason = "a test whose expectation is wrong should fail")]
 
 mod learnt_site;
 mod queue_changes;

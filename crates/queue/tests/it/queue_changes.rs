@@ -264,7 +264,7 @@ fn another_account_or_qos_may_come_first() {
 
 #[test]
 fn two_changes_together_may_do_what_neither_does() {
-    // A gap of six hours on `n2`, which is in the other partition, and one of two hours on `n1`.
+    // There is a gap of six hours on `n2`, which is in the other partition, and none on `n1`.
     let nodes = [node("n1", "a100", &["p"]), node("n2", "a100", &["q"])];
     let other = json!({ "id": "8", "partitions": ["q"], "priority": 100, "limit_s": 10.0 * 3600.0,
         "submitted": at(-1.0), "asks": { "gpus": [{ "type": "a100", "count": 4 }] } });

@@ -114,7 +114,7 @@ fn pending_jobs_of_others_go_where_their_options_allow() {
         job["asks"] = with(job["asks"].clone(), asks);
         snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 4, 4.0), job])
     };
-    // The request uses the first node that becomes free, otherwise the other one.
+    // Job 3 takes the node that becomes free first, unless it may use only `n2`; the request gets the other.
     assert_eq!(start(&whole(json!({})), request(4, 1.0)), Some(4.0));
     assert_eq!(start(&whole(json!({ "nodelist": ["n2"] })), request(4, 1.0)), Some(2.0));
     assert_eq!(start(&whole(json!({ "exclude": ["n1"] })), request(4, 1.0)), Some(2.0));
@@ -127,7 +127,7 @@ fn nothing_starts_before_its_time() {
     assert_eq!(start(&queue, with_options(4, 1.0, begin(2.0))), Some(7.0));
     assert_eq!(start(&queue, with_options(4, 1.0, begin(9.5))), Some(9.5));
     assert_eq!(start(&snapshot(&[]), with_options(4, 1.0, begin(-1.0))), Some(0.0));
-    // A request that begins later lets shorter ones go first, and then precedes others of lower priority.
+    // A job that begins later lets shorter ones go first, and then precedes others of lower priority.
     let late = with(
         waiting("3", 4, 10.0),
         json!({ "begin": at(2.0), "reason": "BeginTime", "waits_for_other": true }),
@@ -241,7 +241,7 @@ fn a_job_past_its_limit_still_holds_its_nodes() {
 
 #[test]
 fn a_job_of_several_partitions_starts_in_the_first_that_lets_it() {
-    // Partition q comes first regardless of priorities, and its QOS allows two GPUs in total.
+    // Partition q comes first regardless of priorities, and its QOS allows `limit` GPUs in total.
     let several = |limit: u32| {
         let job = with(waiting("3", 4, 10.0), json!({ "partitions": ["p", "q"], "priority": 1 }));
         let mut queue = snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 4, 30.0), job]);

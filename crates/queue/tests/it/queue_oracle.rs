@@ -29,7 +29,7 @@ struct Queue {
     /// Node, GPUs, remaining hours.
     running: Vec<(usize, u32, usize)>,
     waiting: Vec<Job>,
-    /// Node, first and last hour of a maintenance.
+    /// Node, and the hours at which its maintenance starts and ends.
     closed: Option<(usize, usize, usize)>,
     ours: Job,
 }

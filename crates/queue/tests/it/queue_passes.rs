@@ -19,7 +19,7 @@ fn node(name: &str, gpus: u32) -> Value {
     json!({ "name": name, "partitions": ["p"], "gpus": [{ "type": "a100", "count": gpus }], "cpus": 16 })
 }
 
-/// Returns a job that has run for an hour and must end in this many.
+/// Returns a job that has run for an hour and must end in this many hours.
 fn running(id: &str, gpus: &[(&str, u32)], ends_in: f64) -> Value {
     let holds: Vec<Value> = gpus
         .iter()

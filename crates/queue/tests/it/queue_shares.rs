@@ -30,7 +30,7 @@ fn snapshot(shares: Option<Value>) -> Snapshot {
     Snapshot::parse(&text.to_string()).expect("a snapshot")
 }
 
-/// Returns the shares of ann and of the user who asks, with the usage of both.
+/// Returns the shares of ann and of the user, with the usage of both.
 fn shares(ann: f64, mine: f64) -> Value {
     let branch = |account: &str, user: Option<&str>, parent: Option<usize>, usage: f64| {
         let ours = user == Some("me");

@@ -207,7 +207,8 @@ fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
     }
 }
 
-/// Sets a variable for all ranks: a literal value in `env`, another value where each node can compute it.
+/// Sets a variable for all ranks: a literal value in `env`, any other in `node_setup`, where nodes compute
+/// it.
 pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut ImportedJob) {
     if OWN.contains(&name) || ["HSCHED_", "SLURM_", "hs_"].iter().any(|candidate| name.starts_with(candidate))
     {

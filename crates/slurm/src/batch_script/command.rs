@@ -77,7 +77,7 @@ pub(super) fn started(words: &[String]) -> Option<StartedProgram> {
     Some(started)
 }
 
-/// Returns why a command depends on its script.
+/// Returns why a command depends on its script's arguments or on a variable that hsched sets.
 fn foreign_part(command: &str) -> Option<String> {
     let parameter = command.match_indices('$').find_map(|(place, _)| {
         let rest = command[place + 1..].trim_start_matches('{');
@@ -93,8 +93,8 @@ fn foreign_part(command: &str) -> Option<String> {
         .then(|| "it has CUDA_VISIBLE_DEVICES, which hsched sets".to_owned())
 }
 
-/// Returns whether a word is only a variable, such as `$LAUNCHER` or `"${ARGS[@]}"`; for Python's variables,
-/// the name decides.
+/// Returns whether a word is only a variable, such as `$LAUNCHER` or `"${ARGS[@]}"`; a variable with PYTHON
+/// in its name does not count.
 fn is_variable(word: &str) -> bool {
     let word = word.trim_matches('"');
     let name = word.strip_prefix('$').map(|rest| rest.trim_start_matches('{').trim_end_matches('}'));

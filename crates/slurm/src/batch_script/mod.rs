@@ -74,7 +74,7 @@ pub fn read(script: &str, name: &str) -> ImportedJob {
     imported
 }
 
-/// Returns the requested numbers of tasks and of GPUs; 1 where the script does not tell.
+/// Returns the requested numbers of tasks and of GPUs; 1 if the script does not determine them.
 fn processes(reading: &ScriptReading) -> Processes {
     let total = reading.request.as_ref().map(|request| &request.total);
     Processes {

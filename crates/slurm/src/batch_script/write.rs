@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::ImportedJob;
 use hsched_model::formats::{TODO, flow, job_keys};
 
-/// Keys that scripts do not contain, with their placeholders. A job that divides its work over GPUs needs all
-/// of them; a plain one needs only its command, and its epochs if it stops by what it reports.
+/// Keys that scripts do not contain, each with an explanation. A job that divides its work over GPUs needs
+/// all of them; a job on at most one GPU needs only its command, and its epochs if it has the key `target` or
+/// `stop`.
 const UNKNOWN: [(&str, &str); 5] = [
     ("samples_per_epoch", "training samples per epoch"),
     ("epochs", "total number of epochs"),

@@ -185,8 +185,8 @@ pub(super) fn end_in_race(end: &End, job_id: JobId, taken: Option<JobId>) -> Opt
     }
 }
 
-/// Returns whether a Slurm job, given its name, id and submit time, belongs to an attempt: a controller that
-/// loses its state assigns ids again.
+/// Returns whether a Slurm job, given its name, id and submit time, belongs to a submission: a controller
+/// that loses its state assigns ids again.
 fn is_same(
     of: &SubmissionKey,
     attempt: &SubmissionRecord,

@@ -1,7 +1,7 @@
 //! The jobs of scripts in the queue, and the ends of jobs that have left it.
 //!
-//! A job array counts as one job: it runs while one of its tasks runs, and has completed when all of them
-//! have.
+//! A job array counts as one job: it runs from the start of its first task, and has completed when all of its
+//! tasks have.
 
 use std::collections::BTreeMap;
 

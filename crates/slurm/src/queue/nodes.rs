@@ -18,7 +18,7 @@ fn node(node: &Node) -> QueueNode {
         memory_mib: node.memory.map(|memory| memory.total >> 20),
         features: node.features.iter().cloned().collect(),
         usable: match node.state.availability() {
-            // The reservations contain the users of a reserved node, and the end.
+            // A reserved node counts as up, because the reservations have its users and times.
             Availability::Up | Availability::Reserved => NodeUse::Up,
             Availability::Drained => NodeUse::Drained,
             Availability::Down | Availability::Unknown => NodeUse::Down,

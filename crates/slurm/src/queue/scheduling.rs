@@ -45,7 +45,7 @@ fn overtime(text: &str) -> Option<Seconds> {
     Some(Seconds(f64::from(minutes) * 60.0))
 }
 
-/// Returns a note if jobs may be preempted by those of others, which estimates count in part.
+/// Returns a note if jobs may preempt others, which estimates take into account only in part.
 pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Option<String> {
     let kind = config.get("PreemptType").filter(|kind| !kind.ends_with("none"))?;
     let is_off = config.get("PreemptMode").is_some_and(|mode| mode.eq_ignore_ascii_case("off"));

@@ -31,7 +31,8 @@ const SLIGHTLY: f64 = 1.1;
 /// Maximum factor for raising a request.
 const MOST_RAISED: f64 = 3.0;
 
-/// Runs that stopped at the limit count as hung if the usual run takes less than this fraction of it.
+/// Runs that were stopped at the limit count as hung if they are few enough for a recommendation to cut them,
+/// and the usual run takes less than this fraction of the limit.
 const HANGS: f64 = 0.6;
 
 /// The needs of past runs for one resource.

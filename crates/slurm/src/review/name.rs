@@ -66,7 +66,7 @@ pub fn review(runs: &[AccountedRun]) -> Vec<NameReview> {
 /// A stopped run's limit of at least this fraction of the present request therefore counts as equal to it.
 const SAME: f64 = 0.98;
 
-/// Minimum need of a stopped run, relative to its limit.
+/// Assumed need of a stopped run beyond its limit, in seconds or MiB.
 const MORE: f64 = 1.0;
 
 fn of_name(runs: &[&AccountedRun]) -> Option<NameReview> {

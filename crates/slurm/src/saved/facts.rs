@@ -55,7 +55,8 @@ fn is_full(state: &str) -> bool {
 impl NodeFacts {
     /// Adds missing data from another place; returns notes on contradictions.
     ///
-    /// The data with fewer free resources win.
+    /// Of different states and numbers of GPUs in use, those that leave less free win; of other data, the
+    /// first.
     pub(super) fn fill(&mut self, other: &Self) -> Vec<&'static str> {
         let mut notes = Vec::new();
         if let (Some(state), Some(said)) = (&self.state, &other.state)

@@ -1,4 +1,5 @@
-//! Options of other batch systems that `sbatch` translates: `#PBS` and `#BSUB`, anywhere in the script.
+//! Options of other batch systems that `sbatch` translates: `#PBS` and `#BSUB`, even after the first
+//! commands.
 
 use super::getopt::FoundOption;
 use super::lines::{ScriptLine, lines};

@@ -5,9 +5,9 @@ use super::source::SlurmVersion;
 use crate::gpu_words::gpu_words;
 use hsched_model::GpuType;
 
-/// Returns a value of `--gres`, `--gpus`, `--gpus-per-node` or `--tres-per-task` as Slurm takes it, from one
-/// that was most likely meant so: `gpu:v100:4` for `v100:4`, `GPU:v100:4`, `gpu:4:v100` or `gpu:v100:4(S:0)`.
-/// `None` if it cannot be guessed, or already has that form.
+/// Returns the value of an option that requests GPUs, such as `--gres` or `--gpus`, as Slurm takes it, from
+/// one that was most likely meant so: `gpu:v100:4` for `v100:4`, `GPU:v100:4`, `gpu:4:v100` or
+/// `gpu:v100:4(S:0)`. `None` if it cannot be guessed, or already has that form.
 ///
 /// `known_types` are the cluster's GPU types, whose case counts.
 pub fn gpu_form(option: &str, value: &str, known_types: &[&str]) -> Option<String> {

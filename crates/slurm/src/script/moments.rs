@@ -3,7 +3,7 @@
 /// Words for a day or a time of day.
 const NAMES: [&str; 7] = ["today", "tomorrow", "midnight", "noon", "elevenses", "fika", "teatime"];
 
-/// Units of time, each before its own prefixes.
+/// Units of time.
 const UNITS: [&str; 10] =
     ["seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "weeks", "week"];
 

@@ -20,8 +20,8 @@ type ScriptRefusal = (Option<usize>, String);
 
 /// Reads what a submission requests from Slurm.
 ///
-/// Follows the rules of that version of `sbatch`: the option lines of the script, then the environment, then
-/// the command line.
+/// Follows the rules of the source's version of `sbatch`: the option lines of the script, then the
+/// environment, then the command line.
 pub fn read_script(source: &ScriptSource) -> ScriptReading {
     let mut reader = ScriptReader::new(source);
     let read = reader.read();

@@ -12,10 +12,11 @@ pub struct ScriptReading {
     pub request: Option<ScriptRequest>,
     /// Why Slurm would refuse the script.
     pub refused: Option<String>,
-    /// Values that are known only later, such as template placeholders; their fields are `None`.
+    /// Values that are known only later, such as template placeholders. Their fields are `None`, but shell
+    /// variables in names, such as that of the partition, are kept as text.
     pub unknown: Vec<LineRemark>,
-    /// Names whose validity depends on the site: partitions, accounts, nodes, features, licenses, jobs of a
-    /// dependency.
+    /// Values whose validity depends on the site, such as partitions, accounts, nodes, features, licenses,
+    /// jobs of a dependency and array indices.
     pub site_names: Vec<LineRemark>,
     /// Generic resources other than GPUs, all of which the site must define.
     pub other_resources: Vec<OtherResource>,
@@ -136,7 +137,7 @@ pub enum Exclusive {
     User,
     /// Only with jobs of the same MCS label (`--exclusive=mcs`).
     Mcs,
-    /// Not with other jobs of the same network segment (`--exclusive=topo`).
+    /// Alone in its segment of the network topology (`--exclusive=topo`).
     Topology,
     /// Shares even its CPUs (`--exclusive=oversubscribe`).
     Oversubscribe,

@@ -51,7 +51,7 @@ pub(super) struct ComponentSettings {
     values: BTreeMap<&'static str, GivenOption>,
     /// The last of `--exclusive` and `--oversubscribe`.
     shared: Exclusive,
-    /// Sockets, cores and threads that a task needs, from the last option that sets them.
+    /// Sockets per node, cores per socket and threads per core, from the last option that sets them.
     pub sockets: Option<u64>,
     pub cores: Option<u64>,
     pub threads: Option<u64>,

@@ -139,7 +139,7 @@ fn listed_nodes(settings: &ComponentSettings) -> Result<Option<u64>, String> {
     Ok(Some(names.into_iter().collect::<BTreeSet<_>>().len() as u64))
 }
 
-/// Returns the number of threads per core that a task needs; `--hint` may set it.
+/// Returns the number of threads per core that the component requests; `--hint` may set it.
 fn threads(settings: &ComponentSettings) -> Option<u64> {
     let is_overruled =
         ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| settings.is_given(name));

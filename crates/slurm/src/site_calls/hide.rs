@@ -141,7 +141,7 @@ fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Na
         let hidden = fields.iter().zip(values).map(|(field, text)| {
             // A drained node's reason is free text; a pending job's is set by Slurm.
             let is_free = fields[0] == "NodeList" && *field == "Reason";
-            // The replacement must match that QOS in all other output.
+            // Names of QOS are kept, as in all other output.
             let is_qos = fields[0] == "Name" && *field == "Name";
             let known = if is_qos { ValueTreatment::Keep } else { handling(field) };
             hide(if is_free { ValueTreatment::LeaveOut } else { known }, text, names)

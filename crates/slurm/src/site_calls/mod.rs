@@ -1,6 +1,6 @@
-//! All commands that hsched uses to read from Slurm, as one list: for the bundle of a bug report, and for
-//! recorded output. The history of the user's own jobs (`accounting`) is not included, because it is long and
-//! only `hsched review` uses it.
+//! Commands that hsched uses to read from Slurm, as one list: for the bundle of a bug report, and for
+//! recorded output. Calls that only single commands of hsched need are not included, such as those for the
+//! history of the user's own jobs (`accounting`), which is long, and for the jobs of a pool.
 //!
 //! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not included.
 

@@ -109,7 +109,8 @@ impl NameReplacer {
         }
     }
 
-    /// Returns a sentence with all names known so far replaced, as whole words.
+    /// Returns a sentence with all names of users, accounts, jobs and reservations known so far replaced, as
+    /// whole words; names of nodes are kept.
     pub fn sentence(&self, text: &str) -> String {
         let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
         let hide = |word: &str| {

@@ -1,7 +1,7 @@
 //! Interpretations of public scripts and small experiments by a real Slurm, compared with the reader's
 //! result.
 //!
-//! The recordings are outside the repository; without them the test prints a note and passes.
+//! The recordings are outside the repository; without them, the tests print a note and pass.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,8 +32,8 @@ const ONLY_THE_SITE_KNOWS: [&str; 24] = [
     "568", "569", "595", "625", "626", "632", "636", "634", "603",
 ];
 
-/// Fields that the recording took from the nodes of its cluster or from a held job, or that it names
-/// differently from Slurm: Slurm counts `gpu:1K` as 1024 GPUs.
+/// Numbers and versions of the cases with fields that the recording took from the nodes of its cluster or
+/// from a held job, or that it names differently from Slurm: Slurm counts `gpu:1K` as 1024 GPUs.
 const OF_THE_RECORDING: [(&str, &str); 6] = [
     ("278", "22.05"),
     ("278", "24.11"),

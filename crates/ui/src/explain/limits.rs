@@ -5,7 +5,8 @@ use hsched_plan::throughput::SpeedOrigin;
 use hsched_plan::{JobExplanation, PlacementLimit};
 
 impl ExplainedPlan<'_> {
-    /// Describes a limit; GPUs of other jobs are mentioned with their price.
+    /// Describes a limit; `None` if GPUs are taken by other jobs, which `sentences` mentions with their
+    /// price.
     pub(super) fn limit(&self, job: &JobExplanation, limit: &PlacementLimit) -> Option<String> {
         let name = |ty: usize| &self.problem.labels[ty];
         Some(match limit {

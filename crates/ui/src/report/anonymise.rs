@@ -139,9 +139,9 @@ impl StandIns {
     }
 }
 
-/// Returns the report without names of jobs, nodes, models, partitions, accounts and files, and without
-/// dates. All numbers stay, and so do the names of GPU products, policies and usual metrics. The facts have to
-/// be computed again.
+/// Returns the report without names of jobs, nodes, models, partitions, accounts, clusters, sweeps,
+/// parameters and files, and without dates. All numbers stay, and so do the names of GPU products, policies
+/// and usual metrics. The facts have to be computed again.
 pub fn anonymised(mut report: Report) -> Report {
     let mut names = StandIns::new();
     report.title = format!("{} (anonymous)", report.kind.title());
@@ -237,7 +237,7 @@ mod tests {
     };
     use crate::report::{facts, figures, page, tables};
 
-    /// The time of all events of the report.
+    /// The earliest time in the report.
     const MOMENT: f64 = 1_795_700_000.0;
 
     /// Returns a report with a word in every field that holds text of the user. Fields are listed explicitly,

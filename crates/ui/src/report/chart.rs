@@ -241,7 +241,8 @@ impl<'a> Scale<'a> {
         ((of(value) - of(self.low)) / (of(self.high) - of(self.low))).clamp(0.0, 1.0)
     }
 
-    /// Returns round values on the axis: powers of ten on a logarithmic axis, otherwise at most eight values.
+    /// Returns round values on the axis: powers of ten on a logarithmic axis that contains at least two,
+    /// otherwise at most eight values.
     fn ticks(&self) -> Vec<f64> {
         if self.axis.is_log {
             let powers = (-9..15).map(|power| 10_f64.powi(power));

@@ -158,7 +158,7 @@ pub struct ReportWait {
     pub q10_s: f64,
     pub q50_s: f64,
     pub q90_s: f64,
-    /// How long the job has waited; null while it is waiting.
+    /// How long the job waited until it started; null while it is waiting.
     pub waited_s: Option<f64>,
 }
 

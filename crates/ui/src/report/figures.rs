@@ -53,7 +53,7 @@ fn file_name(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// The fraction of jobs that complete within a time.
+/// Returns a chart of the fraction of jobs that complete within a time.
 fn completion(report: &Report) -> Option<Chart> {
     let times: Vec<(&ReportRun, Vec<f64>)> =
         report.runs.iter().map(|run| (run, run.completion_times(&report.jobs))).collect();

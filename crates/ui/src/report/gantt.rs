@@ -15,7 +15,7 @@ const LEFT: f64 = 62.0;
 /// Font size of names, and the maximum number of letters in the margin.
 const SMALL: f64 = 6.0;
 const MOST_LETTERS: usize = 18;
-/// Maximum height of a row, which is that of letters.
+/// Maximum and minimum height of a row.
 const HIGHEST: f64 = 10.0;
 const LOWEST: f64 = 1.5;
 /// Height of all rows together if there are many.
@@ -109,7 +109,7 @@ const STEPS: [(f64, f64, &str); 17] = [
     (8_640_000.0, 86_400.0, "d"),
 ];
 
-/// Draws an axis of the time since `begin` at a height, with at most ten marks at round times.
+/// Draws an axis of the time since `begin` at a height, with at most eleven marks at round times.
 pub(super) fn time_axis(out: &mut String, (begin, end): (f64, f64), x: impl Fn(f64) -> f64, y: f64) {
     let rough = (end - begin) / 10.0;
     let found = STEPS.into_iter().find(|(step, _, _)| *step >= rough);

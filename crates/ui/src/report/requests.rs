@@ -10,7 +10,7 @@ use hsched_model::number::to_f64;
 
 /// Height of a row, in points.
 const ROW: f64 = 10.0;
-/// Maximum width of a letter, for names, whose lengths determine where the chart begins.
+/// Assumed width of a letter in names, whose lengths determine where the chart begins.
 const LETTER: f64 = 0.52 * FONT;
 
 /// Returns the chart; `None` if no request has an estimate.

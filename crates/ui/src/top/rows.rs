@@ -13,7 +13,7 @@ pub struct TopRow {
     pub name: String,
     pub state: &'static str,
     pub gpus: String,
-    /// Completed and total epochs; `None` for a script.
+    /// Completed and total epochs; `None` for a script or a command.
     pub epochs: Option<(u64, u64)>,
     /// When the job ends or, while it waits, when it is expected to start.
     pub ends: String,

@@ -51,7 +51,7 @@ impl TopScreen {
     /// Enters the drawing mode.
     ///
     /// # Errors
-    /// If stdin and stdout are not a terminal, or drawing is impossible.
+    /// If stdin or stdout is not a terminal, or drawing is impossible.
     pub fn enter(colour: bool) -> io::Result<Self> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(io::Error::other("stdin and stdout are no terminal"));

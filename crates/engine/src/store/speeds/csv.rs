@@ -1,6 +1,6 @@
 //! Measured speeds as a table for spreadsheets: a row for each batch size of a record.
 //!
-//! The table holds all learnt speeds; records that were set aside are only in the JSON file.
+//! The table holds all learnt speeds; samples that were set aside are only in the JSON file.
 
 use std::collections::BTreeMap;
 

@@ -30,7 +30,8 @@ pub struct SpeedFile {
     /// Id of this state directory when speeds are merged.
     pub contributor: String,
     pub cache: Cache,
-    /// How often it has been saved; 0 if unknown, because version 0.1.0 or `cache export` wrote it.
+    /// Number of times that the file has been saved; 0 if unknown, because version 0.1.0 or `cache export`
+    /// wrote it.
     pub saves: u64,
 }
 

@@ -59,7 +59,7 @@ pub(super) fn survived() -> Result<(), WriteError> {
 pub(super) fn write<T>(change: impl FnOnce(&mut BTreeMap<String, String>) -> T) -> Result<T, WriteError> {
     DISK.with_borrow_mut(|disk| {
         match disk.fault {
-            // All operations of a killed process fail.
+            // All writes of a killed process fail.
             Some(Fault::Kill(0 | u32::MAX)) => {
                 disk.fault = Some(Fault::Kill(u32::MAX));
                 return Err(WriteError::Killed);

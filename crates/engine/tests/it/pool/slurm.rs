@@ -22,7 +22,7 @@ impl Moment {
         is_next && running < self.arrays[place].at_once as usize
     }
 
-    /// Finds fault with a start if as many tasks run as are allowed.
+    /// Records an error if a task starts although as many tasks run as are allowed.
     pub(super) fn check_size(&mut self) {
         let running = (0..self.members.len()).filter(|member| self.runs(*member)).count();
         if self.setting.at_once.is_some_and(|most| running >= most as usize) {

@@ -56,7 +56,7 @@ impl Graph {
                 next.sort_unstable();
                 next.dedup();
             }
-            // Results for the future of a moment apply to all equivalent moments.
+            // Results for a moment are used for all equivalent moments, so their successors must be the same.
             for (number, twin) in std::mem::replace(&mut twins, new_twins) {
                 graph.compare(number, &twin, rules, policy);
             }

@@ -246,8 +246,8 @@ impl Moment {
     fn write_submission(&self, job: &JobName, Submission { attempt, stage }: &Submission, text: &mut String) {
         let stage = match *stage {
             Stage::Stopping { since, then, request } => {
-                // A request to exit is due after one tick and a request to end after two; after five ticks,
-                // the engine stops waiting.
+                // The engine makes its next request one tick after a request to exit, and two ticks after a
+                // request to end; after five ticks, it stops waiting.
                 let age = self.age(since, if request == StopProgress::Killed { 5 } else { 1 });
                 let then = match then {
                     // The time is only for display.

@@ -29,9 +29,9 @@ pub struct Entry {
     pub id: JobId,
     pub node: usize,
     pub life: Life,
-    /// Whether the job was told to save and end.
+    /// Whether the job was asked to save and end.
     pub asked: bool,
-    /// Whether Slurm was told to end the job.
+    /// Whether Slurm was asked to end the job.
     pub killed: bool,
     /// The reported epochs: those after the first number, up to the second.
     pub reported: (u64, u64),

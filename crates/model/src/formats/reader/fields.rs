@@ -30,7 +30,8 @@ impl<'a> Fields<'a> {
         self.values.contains_key(key) || self.misspelt.iter().any(|misspelt| misspelt == key)
     }
 
-    /// Returns the value of a key, and reports it if it is missing and not only misspelt, which has been reported.
+    /// Returns the value of a key. Reports a missing key, unless an unknown key resembles it, which has
+    /// already been reported.
     pub(in crate::formats) fn required(&self, key: &str) -> Option<&ReaderValue<'a>> {
         let value = self.get(key);
         // A value that is not a map has already been reported.

@@ -73,7 +73,7 @@ impl Floor {
         let decided: Vec<usize> = jobs.iter().copied().filter(is_decided).collect();
         let mut size = problem.offered_to(&decided, Basis::Free);
         for (gpus, node) in size.iter_mut().zip(&problem.nodes) {
-            // The host's CPUs and memory limit the number of ranks. They are assigned to the types in order.
+            // The host's CPUs and memory limit the number of ranks, which are assigned to the types in order.
             let mut ranks = node.host.map_or(u64::MAX, |host| host.ranks(self.needs));
             for count in gpus {
                 *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);

@@ -3,7 +3,8 @@
 use crate::kit::floor::Floor;
 use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
 
-/// Maximum number of nodes tried for one job besides its own: those with the most free GPUs.
+/// Maximum number of nodes tried for one job besides its own: those with the most free GPUs, and for a job
+/// that makes room, those with the fewest that suffice.
 const NODES_TRIED: usize = 16;
 
 /// Minimum saving of a move beyond its costs, in seconds.

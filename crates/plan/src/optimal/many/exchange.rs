@@ -12,7 +12,8 @@ use hsched_model::number::{to_f64, to_usize};
 const VAIN: usize = 400;
 
 /// The same number as [`VAIN`] if there are replicas of several GPUs, which leave larger gaps that exchanges
-/// cannot close; an exchange that gains less than this fraction of all costs also counts as unsuccessful.
+/// cannot close. An exchange that gains less than `LEAST_GAIN` of the total cost then also counts as
+/// unsuccessful.
 const VAIN_OF_REPLICAS: usize = 1;
 const LEAST_GAIN: f64 = 1e-6;
 
@@ -31,7 +32,7 @@ const MOST_LEAVING: usize = 4;
 /// Number of exchanges between two calls to `stop`.
 const STRIDE: usize = 16;
 
-/// What a job is given in an exchange.
+/// The bundle that a job gets in an exchange.
 #[derive(Clone, Copy)]
 enum Wish<'a> {
     /// The fastest bundle that fits.
@@ -89,7 +90,7 @@ impl OnNodes<'_, '_> {
         let Some((others, bundle)) = self.rivals(job, holders, random) else { return 0.0 };
         let mut wishes = vec![(job, Wish::Bundle(bundle))];
         wishes.extend(others.into_iter().map(|other| (other, Wish::At(self.prices))));
-        // The last one takes all that is left.
+        // The last job gets the fastest bundle that still fits.
         if let Some((_, wish)) = wishes[1..].last_mut() {
             *wish = Wish::Fastest;
         }
@@ -104,8 +105,8 @@ impl OnNodes<'_, '_> {
         regrets.into_iter().take(count).map(|(_, job)| job).collect()
     }
 
-    /// Returns a good bundle for a job, and the other jobs whose departure makes room for it on a random node;
-    /// `None` if none is found.
+    /// Returns a good bundle for a job, and the other jobs whose departure makes room for it: on a random
+    /// node if the bundle needs several GPUs on one node. `None` if none is found.
     fn rivals(&self, job: usize, holders: &[Vec<usize>], random: &mut Pcg64) -> Option<(Vec<usize>, u32)> {
         let near = &self.near[self.kind_of[job]];
         let bundle = near[any(random, near.len().min(WISHES))];

@@ -8,8 +8,8 @@ use crate::optimal::layout::RingPlacement;
 use crate::optimal::many::nodes::OnNodes;
 
 impl OnNodes<'_, '_> {
-    /// Places those of these jobs whose replicas, or rings inside nodes, are blocks of GPUs of one type, as
-    /// tightly as possible.
+    /// Places these jobs. If all replicas of a job's bundle, or its ring inside a node, are blocks of GPUs of
+    /// one type, the job is placed as tightly as possible, after the others.
     pub(super) fn fill(&mut self, jobs: &[usize], bundle_of: &[usize]) {
         let is_of_blocks = |job: &usize| self.is_of_blocks(*job, bundle_of[*job]);
         let (mut jobs, others): (Vec<usize>, Vec<usize>) = jobs.iter().copied().partition(is_of_blocks);
@@ -18,7 +18,7 @@ impl OnNodes<'_, '_> {
                 self.put(job, place);
             }
         }
-        // If nodes are too few for the blocks of a size, those of the longest jobs come first.
+        // If the nodes cannot hold all blocks of a size, those of the jobs with the highest cost come first.
         let cost = |job: usize| self.scale(job) * self.list(job).costs[bundle_of[job]];
         jobs.sort_by(|&a, &b| cost(b).total_cmp(&cost(a)).then(a.cmp(&b)));
         // Nodes and sizes of the blocks by job.
@@ -112,7 +112,7 @@ fn fill(free: &[u32], blocks: &[u32]) -> Vec<Option<usize>> {
 
 /// The best fillings of a node that takes the largest block.
 struct FillTable {
-    /// Block sizes, the largest first, with the numbers of remaining blocks beside the first.
+    /// Block sizes, the largest first, each with its number of remaining blocks, except the first block.
     sizes: Vec<(usize, usize)>,
     /// The most GPUs filled by blocks from an index of `sizes` on, by free GPUs.
     most: Vec<Vec<usize>>,

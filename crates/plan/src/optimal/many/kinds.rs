@@ -125,7 +125,7 @@ impl<'a> JobKinds<'a> {
         let known = self.value(&self.all[kind]);
         let JobKind { list, scale, last, .. } = self.all[kind];
         let (list, catalogue) = (&mut self.lists[list], &mut self.catalogue);
-        // In seconds of the job for which the list's costs are computed.
+        // The search counts in seconds of the job for which the list's costs are computed.
         let unit = scale / list.epochs;
         let job_prices = catalogue.own_prices(list.pricer.job, prices, unit);
         let hint = catalogue.counts(list.bundles[last]);

@@ -1,11 +1,11 @@
-//! Makes room for jobs for whose replicas no node has enough GPUs left.
+//! Makes room for jobs that no longer fit on the nodes: other jobs release GPUs and are placed again.
 
 use std::cmp::Reverse;
 
 use crate::optimal::layout::RingPlacement;
 use crate::optimal::many::nodes::{OnNodes, largest_block};
 
-/// Maximum number of times that jobs leave nodes for others, per job.
+/// Maximum number of placements while room is made, per job of the market.
 const LEAVING: usize = 4;
 
 /// Jobs whose departure leaves room on a node.
@@ -17,8 +17,8 @@ struct Departure {
 }
 
 impl OnNodes<'_, '_> {
-    /// Places jobs for which no node has enough GPUs left: others leave a node, and are placed again. `None`
-    /// if too many would have to leave.
+    /// Places jobs for which too few GPUs are left, or too few on one node: other jobs release GPUs, and are
+    /// placed again. `None` if too many would have to.
     pub(super) fn make_room(&mut self, mut waiting: Vec<usize>) -> Option<()> {
         let patience = LEAVING * self.places.len();
         for _ in 0..=patience {
@@ -42,8 +42,9 @@ impl OnNodes<'_, '_> {
         None
     }
 
-    /// Returns the jobs that leave a node so that a job's replica fits there: those that need the fewest GPUs
-    /// on one node. Jobs that need as many as this one stay, unless they can do with fewer replicas.
+    /// Returns the jobs that release GPUs for a job. If its replicas need several GPUs on one node, these are
+    /// the jobs on a node that need the fewest GPUs on one node. Jobs that need as many as this one stay,
+    /// unless they can do with fewer replicas.
     fn leaving_for(&self, job: usize) -> Option<Vec<usize>> {
         let model = self.pricers[job].job;
         if !model.needs_blocks() {

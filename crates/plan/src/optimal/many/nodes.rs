@@ -1,4 +1,4 @@
-//! Places bundles on nodes: rings inside nodes first, the largest first.
+//! Places bundles on nodes: those that need the most GPUs on one node first.
 
 use std::cmp::Reverse;
 
@@ -81,7 +81,8 @@ pub(crate) fn on_nodes<'a, 'b>(
             if all.has_place(job) {
                 continue;
             }
-            // The bundles left at the end would be far worse.
+            // If its bundle does not fit, a job chooses another one now: those left at the end would be far
+            // worse.
             match all.place(job, bundle_of[job]).or_else(|| all.best_place(job, Some(prices))) {
                 Some(place) => all.put(job, place),
                 None => stuck.push(job),

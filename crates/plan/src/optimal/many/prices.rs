@@ -44,8 +44,8 @@ const CLIMBS: u32 = 200;
 /// and a plane costs little compared with the lists.
 const LEAST_CLIMBS: u32 = 80;
 
-/// Minimum half-width of the box, relative to the highest price or to the objective per GPU, before it grows
-/// or shrinks.
+/// The half-width of the box is proportional to the price, but at least to this fraction of the highest price
+/// or, if that is higher, of the objective per unit of capacity.
 const LEAST_WIDTH: f64 = 0.05;
 
 /// Number of boxes that a kind examines in the first search round. It is multiplied by four in each further
@@ -53,7 +53,7 @@ const LEAST_WIDTH: f64 = 0.05;
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
-/// The same numbers while rules for nodes are added and afterwards, and the accuracy of the prices for
+/// Values of `ROUNDS` and `CLIMBS` after rules for nodes have been added, and the accuracy of the prices for
 /// which violated rules are searched.
 const RULE_ROUNDS: u32 = 2;
 const RULE_CLIMBS: u32 = 40;
@@ -203,7 +203,7 @@ impl ClimbPeak {
         kinds.keep(&kept);
         retain(&mut self.prices, &kept);
         for plane in &mut self.planes {
-            // The value at a place where a removed rule had a price would be another.
+            // At prices where a removed rule had a price, the value is different without the rule.
             let mut removed = plane.cut.at.iter().zip(&plane.cut.slope).zip(&kept);
             plane.cut.value -=
                 removed.by_ref().filter(|(_, kept)| !**kept).map(|((at, slope), _)| at * slope).sum::<f64>();

@@ -11,7 +11,7 @@ pub(crate) struct NodeRule {
     gpu_type: usize,
     /// Count of a ring, by its GPUs of the type.
     worth: Vec<f64>,
-    /// Whether each replica in an in-node ring also counts separately, as in the certificate of prices.
+    /// Whether the replicas of an in-node ring count one by one instead of as a ring, as in the certificate.
     by_replica: bool,
     /// The maximum total over all nodes.
     pub capacity: f64,
@@ -23,7 +23,7 @@ const BROKEN: f64 = 1e-6;
 /// The same fraction during a search, when the mix is not exact.
 const BROKEN_ROUGHLY: f64 = 1e-3;
 
-/// Nodes with more GPUs of a type have no rules, because they are rarely hard to fill.
+/// If a node has more GPUs of a type, the type has no rules, because such nodes are rarely hard to fill.
 const LARGEST: u32 = 64;
 
 /// Returns counts of rings by their GPUs, for nodes with at most this many.
@@ -151,8 +151,8 @@ fn candidates(largest: u32) -> Vec<Vec<f64>> {
     parts.chain(stretched).collect()
 }
 
-/// Returns these counts, and those that are a half for rings of which a node holds two at most: beside larger
-/// ones, no such ring fits.
+/// Returns these counts, and counts of a half for rings of at least a given size, and of one for larger rings
+/// beside which no such ring fits.
 fn more_candidates(largest: u32) -> Vec<Vec<f64>> {
     let halves = (1..=largest / 2).map(|least| {
         let value = |count: u32| {

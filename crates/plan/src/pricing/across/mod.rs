@@ -217,7 +217,8 @@ impl<'a> Across<'a> {
         found.bundle
     }
 
-    /// Returns all rings with a value of at most `limit`; `None` if there are more than `most`.
+    /// Returns all rings with a value of at most `limit`; `None` if there are more than `most`, or the search
+    /// takes too long.
     pub(super) fn within(&mut self, prices: &[f64], limit: f64, most: usize) -> Option<Vec<Bundle>> {
         let Some(due) = self.due else { return self.all_within(prices, (limit, f64::INFINITY), most) };
         let mut found = self.all_within(prices, (limit, due.longest()), most)?;

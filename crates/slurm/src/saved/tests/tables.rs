@@ -103,7 +103,7 @@ none         up 1-00:00:00 1-infinite   no       NO        all      0         n/
     partition gpu (default) 86400 s
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     ");
-    // Without blanks the position of a word is unknown, but its content identifies it.
+    // Without alignment the position of a word tells nothing, but its content identifies it.
     let collapsed = "STATE RESERVATION NODELIST GRES\nidle g1 gpu:t4:2\nmaint weekly g2 gpu:t4:2\n";
     assert_snapshot!(check(collapsed), @r"
     g1 idle t4:0/2
