@@ -59,6 +59,11 @@ impl ClusterQueue {
         Self { site: site_waits::learnt(context), ..self }
     }
 
+    /// Returns the source of a note: `cluster NAME`, or else the file's name.
+    pub(crate) fn label(&self) -> String {
+        self.snapshot.cluster.as_ref().map_or_else(|| self.name.clone(), |name| format!("cluster {name}"))
+    }
+
     /// Returns when the queue was read, for the first line of an answer, if its age matters.
     pub(crate) fn seen_earlier(&self) -> Option<String> {
         self.is_old().then(|| self.seen())
@@ -84,7 +89,7 @@ impl ClusterQueue {
         // A look is older than this only if Slurm is slow or does not answer, which a note reports.
         let can_be_read = self.is_old() && self.age < queue_look::MINUTE;
         let again = if can_be_read { "; --refresh reads it again" } else { "" };
-        format!("{}: queue seen {age} ago{again}", self.name)
+        format!("{}: queue seen {age} ago{again}", self.label())
     }
 
     /// Returns whether the queue was read so long ago that its age matters.
@@ -92,7 +97,7 @@ impl ClusterQueue {
         self.is_live && self.age >= queue_look::WORTH_SAYING
     }
 
-    /// Returns a note on the assumed growth of pending jobs' priorities, if it was not measured directly.
+    /// Returns a note on the assumed growth of pending jobs' priorities, if it was not measured directly and is not 0.
     pub(crate) fn growth(&self) -> Option<String> {
         if !self.snapshot.jobs.iter().any(|job| job.running.is_none() && !job.ours) {
             return None;
@@ -103,18 +108,20 @@ impl ClusterQueue {
             (GrowthSource::Ages, Some(weights)) => format!(
                 "priorities grow by {per_hour:.0} an hour by the ages of pending jobs, but by {weights:.0} by PriorityWeightAge"
             ),
+            // Without growth, another look shows no other order.
+            (GrowthSource::Weights, _) if per_hour < 0.5 => return None,
             (GrowthSource::Weights, _) => {
                 format!("priorities grow by {per_hour:.0} an hour by PriorityWeightAge")
             }
             (GrowthSource::Unknown, _) => "how priorities grow is unknown".to_owned(),
         };
-        Some(format!("{}: {known}: look again in 15 min", self.name))
+        Some(format!("{}: {known}: look again in 15 min", self.label()))
     }
 
     /// Returns a note on each limit that delays the user's jobs, with how much of it the user and others use.
     pub(crate) fn reached_limits(&self) -> impl Iterator<Item = String> {
-        let name = &self.name;
-        self.snapshot.reached_limits().into_iter().map(move |limit| format!("{name}: {limit}"))
+        let label = self.label();
+        self.snapshot.reached_limits().into_iter().map(move |limit| format!("{label}: {limit}"))
     }
 
     /// Returns the calibration of the estimates' intervals.
@@ -132,7 +139,7 @@ impl ClusterQueue {
     pub(crate) fn rests_on(&self) -> Option<String> {
         let learnt = self.site.as_ref().and_then(|site| site.basis(&self.snapshot));
         let learnt = learnt
-            .map(|basis| format!("{}: start estimates are {basis} ({} starts)", self.name, basis.starts));
+            .map(|basis| format!("{}: start estimates are {basis} ({} starts)", self.label(), basis.starts));
         learnt.or_else(|| self.corrected())
     }
 

@@ -14,7 +14,9 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
 use hsched_queue::{Advice, Remedy, Start, StateKind, asked, jobs_in_words, span};
-use hsched_slurm::{CommandLine, HIDDEN_OPTIONS, Runner, has_changed_the_rest, remedy_command};
+use hsched_slurm::{
+    CommandLine, HIDDEN_OPTIONS, Runner, cancel_pending, has_changed_the_rest, remedy_command,
+};
 use hsched_ui::{
     Exit, Failure, ProgressLine, WhyAdvice, WhyAdviceKind, WhyJob, WhyLine, why_list, why_text, wrap,
 };
@@ -310,6 +312,7 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
             start: job_page.explained.starts.as_is.as_ref(),
             now: look.queue.snapshot.taken_at,
             advice: advice.collect(),
+            cancel: command_text(&cancel_pending(&job_page.explained.found.id)),
         };
         pages.push(why_text(&job, context.terminal));
     }
@@ -342,7 +345,7 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
         text.push('\n');
     }
     for note in look.queue.snapshot.notes.iter().filter(|_| is_pending) {
-        text.push_str(&wrap(&format!("{}: {note}", look.queue.name), context.terminal.width(), "  "));
+        text.push_str(&wrap(&format!("{}: {note}", look.queue.label()), context.terminal.width(), "  "));
         text.push('\n');
     }
     text

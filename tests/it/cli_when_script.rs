@@ -249,6 +249,34 @@ fn a_number_means_the_change_that_was_shown() {
     assert!(ran.stderr.contains(&format!("change 1 was {}", shown[0])), "{}", ran.stderr);
     assert_eq!(sandbox.run(&format!("{LOOK} --apply 9")).code, Some(3));
     assert!(!sandbox.work("train.sh.bak").exists());
+    let error = sandbox.run(&format!("{LOOK} --submit 9")).fails(3);
+    assert!(error.contains("no change brings its start forward; nothing was submitted"), "{error}");
+    assert!(error.contains("to submit it as it is: sbatch train.sh"), "{error}");
+}
+
+#[test]
+fn notes_are_on_what_matters_for_the_start() {
+    let said = |queue: &Value, script: &str, code: i32| {
+        let sandbox = small().file("queue.json", queue.to_string()).file("train.sh", script);
+        sandbox.run(LOOK).exits(code).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let mut queue = queue();
+    queue["partitions"] = json!([
+        { "name": "gpu", "default": true, "tier": 9 }, { "name": "low", "tier": 1, "preemptible": true }]);
+    queue["jobs"][0]["partitions"] = json!(["low"]);
+    queue["jobs"][0]["running"]["holds"][0]["gpus"][0]["count"] = json!(3);
+    let growth = |weight: f64| json!({ "age": { "weight": weight, "max_s": 3600.0 } });
+    queue["scheduling"] = growth(100.0);
+    let (grows, others) =
+        ("cluster small: priorities grow by 100 an hour", "Slurm may preempt 1 running job");
+    let text = said(&queue, SCRIPT, 0);
+    assert!(text.contains(grows) && text.contains(others), "{text}");
+    let text = said(&queue, &SCRIPT.replace("v100:2", "v1000:2"), 3);
+    assert!(text.contains("It would never start") && !text.contains("priorities grow"), "{text}");
+    assert!(!text.contains(others), "{text}");
+    queue["scheduling"] = growth(0.0);
+    let text = said(&queue, SCRIPT, 0);
+    assert!(text.contains(others) && !text.contains("priorities grow"), "{text}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId};
 
 pub use self::changes::{
     Change, ChangeEstimate, ChangeEstimates, ChangeQuestion, ChangeSet, Drawback, Need, PastRun, PastRuns,
-    RunEnd, estimate_changes, jobs_in_words, obstacle, own_preempted,
+    RunEnd, estimate_changes, jobs_in_words, obstacle, others_preempted, own_preempted,
 };
 pub use self::constraint::{is_plain_constraint, meets};
 pub use self::estimate::{Calibration, Estimate, point_of};

@@ -64,7 +64,7 @@ pub use self::job_record::JobRecord;
 pub use self::output_name::{OutputFacts, OutputName};
 pub use self::read::read;
 pub use self::record::ParseError;
-pub use self::remedy_command::{change_command, has_changed_the_rest, remedy_command};
+pub use self::remedy_command::{cancel_pending, change_command, has_changed_the_rest, remedy_command};
 pub use self::request::RequestError;
 pub use self::sbatch::{SubmittedJob, TestOnlyAnswer};
 pub use self::sbatch_options::sbatch_options;

@@ -30,12 +30,15 @@ pub fn remedy_command<E>(
             change(array, vec![format!("ArrayTaskThrottle={count}")])
         }
         Remedy::Cancel { id, is_running: true, .. } => CommandLine::new("scancel", [update_id(id)]),
-        // Without `--state=PENDING`, the running tasks of an array would also be cancelled, as would a job
-        // that has started in the meantime.
-        Remedy::Cancel { id, .. } => {
-            CommandLine::new("scancel", ["--state=PENDING".to_owned(), update_id(id)])
-        }
+        Remedy::Cancel { id, .. } => cancel_pending(id),
     })
+}
+
+/// Returns the command that cancels the pending job with this id.
+pub fn cancel_pending(id: &str) -> CommandLine {
+    // Without `--state=PENDING`, the running tasks of an array would also be cancelled, as would a job that has
+    // started in the meantime.
+    CommandLine::new("scancel", ["--state=PENDING".to_owned(), update_id(id)])
 }
 
 /// Returns the command that changes the pending job with this id.

@@ -20,6 +20,8 @@ pub struct WhyJob<'a> {
     pub start: Option<&'a Start>,
     pub now: Time,
     pub advice: Vec<WhyAdvice<'a>>,
+    /// The command that cancels the job, for a new job in its place.
+    pub cancel: String,
 }
 
 /// A remedy with which the job starts sooner.
@@ -108,6 +110,9 @@ pub fn why_text(job: &WhyJob, terminal: Terminal) -> String {
             let words = format!("     {}", wrap(&advice.words(job.now), width.saturating_sub(5), "     "));
             text.push_str(&words);
             text.push('\n');
+        }
+        if kind == WhyAdviceKind::NewJob {
+            let _ = writeln!(text, "     After that, cancel this job: {}", job.cancel);
         }
     }
     text

@@ -210,6 +210,7 @@ fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
             Drawback::EndsAfter { need: None, .. }
                 | Drawback::MayBePreempted { .. }
                 | Drawback::PreemptsOwn { .. }
+                | Drawback::PreemptsOthers { .. }
         )
     };
     if change_estimate.start.forecast().is_none() || change_estimate.set.drawbacks.iter().any(is_risky) {

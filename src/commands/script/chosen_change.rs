@@ -39,7 +39,7 @@ impl ScriptQuestion<'_> {
         let place = match self.kept_list(context).map(|kept| kept.get(number - 1).cloned()) {
             Some(Some(shown)) => report.place_of(&shown).ok_or_else(|| {
                 let message = format!("{name}: change {number} was {}, which helps no more", shown.join(" "));
-                Failure::new(Exit::Unplaced, message + "; nothing was changed")
+                Failure::new(Exit::Unplaced, format!("{message}; {}", self.nothing_done()))
                     .id(ErrorId::NoChange)
                     .hint(format!("look again: {}", self.line()))
             })?,
@@ -54,13 +54,19 @@ impl ScriptQuestion<'_> {
                 1 => "there is only change 1".to_owned(),
                 count => format!("there are changes 1 to {count}"),
             };
-            return Err(Failure::new(Exit::Unplaced, format!("{name}: {there}; nothing was changed"))
-                .id(ErrorId::NoChange));
+            let message = format!("{name}: {there}; {}", self.nothing_done());
+            let failure = Failure::new(Exit::Unplaced, message).id(ErrorId::NoChange);
+            let can_be_submitted = self.args.submit.is_some() && list.is_empty() && report.may_start();
+            return Err(if can_be_submitted {
+                failure.hint(format!("to submit it as it is: {}", self.sbatch_line()))
+            } else {
+                failure
+            });
         };
         let is_allowed = |gpu_type: &str| self.args.may.iter().any(|candidate| candidate == gpu_type);
         if let Some(to) = chosen.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
-            let message = format!("change {number} is to another GPU type, {to}; nothing was changed");
+            let message = format!("change {number} is to another GPU type, {to}; {}", self.nothing_done());
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::ChangeToType)
                 .hint(format!("if {to} is fast enough, add --may {to}")));
@@ -69,14 +75,26 @@ impl ScriptQuestion<'_> {
         if !(stopped.is_empty() || self.args.may_stop || self.args.dry_run) {
             let ids: Vec<String> = stopped.iter().map(|job| job.id.clone()).collect();
             let message = format!(
-                "change {number}: Slurm may stop (preempt) your running {} for it; nothing was changed",
-                jobs_in_words(&ids)
+                "change {number}: Slurm may stop (preempt) your running {} for it; {}",
+                jobs_in_words(&ids),
+                self.nothing_done()
             );
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::StopsOwnJob)
                 .hint("if it may be stopped, add --may-stop"));
         }
         Ok((place, chosen))
+    }
+
+    fn nothing_done(&self) -> &'static str {
+        if self.args.submit.is_some() { "nothing was submitted" } else { "nothing was changed" }
+    }
+
+    /// Returns the command that submits the script as it is.
+    fn sbatch_line(&self) -> String {
+        let name = self.script.name();
+        let words = self.script.words.iter().map(String::as_str);
+        shell_words::join(std::iter::once("sbatch").chain(words).chain([name.as_str()]))
     }
 
     /// Stores the listed changes, so that their numbers stay valid.
@@ -148,9 +166,7 @@ impl ScriptQuestion<'_> {
                 Failure::new(Exit::Failed, format!("{name}: cannot be written: {error}"))
                     .id(ErrorId::FileUnwritable)
             })?;
-            let (older, words) = (input::name(&older), shell_words::join(&self.script.words));
-            let options = if words.is_empty() { words } else { words + " " };
-            let command = format!("sbatch {options}{name}");
+            let (older, command) = (input::name(&older), self.sbatch_line());
             let _ = writeln!(text, "Written. The old file is {older}. Submit it as before: {command}");
         }
         print(context, &text)?;

@@ -221,6 +221,12 @@ impl ScriptReport<'_> {
         })
     }
 
+    /// Returns whether Slurm accepts the script as it is, and may start it.
+    pub(in crate::commands) fn may_start(&self) -> bool {
+        let is_never = |outlook: &ScriptOutlook| outlook.estimates.as_is.is_never();
+        self.why_not().is_none() && !self.outlook.as_ref().is_some_and(is_never)
+    }
+
     /// Returns why the start of the script cannot be estimated.
     pub(in crate::commands) fn why_not(&self) -> Option<String> {
         let name = self.script.name();

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use crate::app::slurm::script_outlook::ScriptOutlook;
 use crate::commands::script::when::ScriptReport;
+use hsched_model::formats::counted;
 use hsched_model::number::to_u64;
 use hsched_model::{GpuAsk, GpuType, Request, Seconds, Time};
-use hsched_queue::{ChangeEstimate, Start, jobs_in_words, own_preempted};
+use hsched_queue::{ChangeEstimate, Snapshot, Start, jobs_in_words, others_preempted, own_preempted};
 use hsched_slurm::script_changes::{Setting, words};
 use hsched_ui::{ScriptRow, Terminal, duration, moment, rough_duration, script_text};
 
@@ -262,16 +263,9 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
             format!("{line}{:?}: {}", unread.text, unread.why)
         });
         notes.extend(unknown);
-        let preempted = own_preempted(&report.queue.snapshot, &outlook.request);
-        if !preempted.is_empty() {
-            let ids: Vec<String> = preempted.iter().map(|job| job.id.clone()).collect();
-            notes.push(format!(
-                "As it is, Slurm may stop (preempt) your running {} for it.",
-                jobs_in_words(&ids)
-            ));
+        if report.may_start() {
+            notes.extend(preemption(&report.queue.snapshot, &outlook.request));
         }
-        let snapshot = &report.queue.snapshot;
-        notes.extend(snapshot.preempting_words(snapshot.qos_of(&outlook.request)));
         if outlook.components > 1 {
             notes.push("Slurm starts all components of a het job together: not counted".to_owned());
         }
@@ -288,10 +282,10 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
     }
     notes.extend(report.notes.iter().cloned());
     notes.extend(report.queue.seen_now());
-    notes.extend(report.queue.growth());
+    notes.extend(report.queue.growth().filter(|_| report.may_start()));
     notes.extend(report.queue.reached_limits());
     notes.extend(report.queue.rests_on());
-    notes.extend(report.queue.snapshot.notes.iter().map(|note| format!("{}: {note}", report.queue.name)));
+    notes.extend(report.queue.snapshot.notes.iter().map(|note| format!("{}: {note}", report.queue.label())));
     if !rows.is_empty() {
         let hint = if report.script.file.is_some() {
             format!(" To write change 1: hsched when {name} --apply 1")
@@ -300,6 +294,23 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
         };
         notes.push(format!("Estimated. Nothing is submitted or changed.{hint}"));
     }
+    notes
+}
+
+/// Returns notes on the running jobs that Slurm may preempt for a script as it is, and on its own preemption.
+fn preemption(snapshot: &Snapshot, request: &Request) -> Vec<String> {
+    let mut notes = Vec::new();
+    let own: Vec<String> = own_preempted(snapshot, request).iter().map(|job| job.id.clone()).collect();
+    if !own.is_empty() {
+        notes
+            .push(format!("As it is, Slurm may stop (preempt) your running {} for it.", jobs_in_words(&own)));
+    }
+    let others = others_preempted(snapshot, request).len();
+    if others > 0 {
+        let jobs = counted(others, "running job");
+        notes.push(format!("As it is, Slurm may preempt {jobs} of other users for it."));
+    }
+    notes.extend(snapshot.preempting_words(snapshot.qos_of(request)));
     notes
 }
 

@@ -27,7 +27,7 @@ pub(super) fn table(context: &Context, told: &[EstimatedJob], queues: &[ClusterQ
         notes.extend(queue.growth());
         notes.extend(queue.reached_limits());
         notes.extend(queue.rests_on());
-        notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
+        notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.label())));
     }
     if told.len() > 1 {
         notes.push(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::others_preempted::preempts_others;
 use super::past_runs::rounded_up;
 use super::preemption::{preempts_own, qos_drawbacks};
 use super::room::{self, FreeHost};
@@ -45,7 +46,7 @@ pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
     list.extend(site.fewer_gpus());
     list.extend(site.hosts());
     list.retain(|set| site.is_taken(set));
-    list
+    list.into_iter().map(|set| site.with_others(set)).collect()
 }
 
 impl ChangeContext<'_> {
@@ -155,6 +156,15 @@ impl ChangeContext<'_> {
     fn with_qos(&self, mut set: ChangeSet) -> ChangeSet {
         let changed = set.applied(self.request);
         set.drawbacks.extend(qos_drawbacks(self.snapshot, self.request, &changed));
+        set
+    }
+
+    /// Returns changes with the drawback that Slurm may preempt running jobs of other users for them, if it may. That of
+    /// two changes together differs from those of each.
+    pub(super) fn with_others(&self, mut set: ChangeSet) -> ChangeSet {
+        let changed = set.applied(self.request);
+        set.drawbacks.retain(|drawback| !matches!(drawback, Drawback::PreemptsOthers { .. }));
+        set.drawbacks.extend(preempts_others(self.snapshot, self.request, &changed));
         set
     }
 

@@ -83,6 +83,11 @@ impl ChangeSet {
         self.drawbacks.iter().any(|drawback| matches!(drawback, Drawback::PreemptsOwn { .. }))
     }
 
+    /// Returns whether Slurm may preempt running jobs of other users for these changes.
+    pub(super) fn stops_others(&self) -> bool {
+        self.drawbacks.iter().any(|drawback| matches!(drawback, Drawback::PreemptsOthers { .. }))
+    }
+
     /// Returns the request with these changes.
     pub fn applied(&self, request: &Request) -> Request {
         let mut changed = request.clone();

@@ -22,9 +22,8 @@ pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEs
                 // Of several changes that differ only in names and start at about the same time, the first is
                 // enough.
                 || number < place && is_alike(&other.set, &estimate.set);
-            // No change that may stop a job of the user replaces one that stops none.
-            let is_allowed = !other.set.stops_own() || estimate.set.stops_own();
-            is_as_good && is_allowed && other.worth - estimate.worth < notable
+            // No change that may stop a running job replaces one that stops none.
+            is_as_good && harm(&other.set) <= harm(&estimate.set) && other.worth - estimate.worth < notable
         };
         !list.iter().enumerate().any(is_better)
     };
@@ -42,6 +41,11 @@ pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEs
         ..estimate
     };
     all.zip(1..).map(numbered).collect()
+}
+
+/// Returns the rank of the harm that changes may do to running jobs: none, to those of others, to those of the user.
+fn harm(set: &ChangeSet) -> u8 {
+    if set.stops_own() { 2 } else { u8::from(set.stops_others()) }
 }
 
 /// Returns whether some changes are part of others.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Need;
+use hsched_model::formats::counted;
 use hsched_model::number::to_u64;
 use hsched_model::{GpuType, Seconds};
 
@@ -25,6 +26,8 @@ pub enum Drawback {
     MayBePreempted { of: String },
     /// Slurm may preempt these running jobs of the user for the job.
     PreemptsOwn { jobs: Vec<String> },
+    /// Slurm may preempt this number of running jobs of other users for the job.
+    PreemptsOthers { count: usize },
     /// Another account is charged.
     Charged { account: String },
     /// The job gets this number of CPUs per node instead.
@@ -50,6 +53,7 @@ impl Drawback {
             | Self::Nodes(_)
             | Self::MayBePreempted { .. }
             | Self::PreemptsOwn { .. }
+            | Self::PreemptsOthers { .. }
             | Self::FewerCpus { .. } => false,
         }
     }
@@ -83,6 +87,9 @@ impl fmt::Display for Drawback {
             Self::PreemptsOwn { jobs } => {
                 let jobs = jobs_in_words(jobs);
                 write!(f, "Slurm may stop (preempt) your running {jobs} for it")
+            }
+            Self::PreemptsOthers { count } => {
+                write!(f, "Slurm may preempt {} of other users for it", counted(*count, "running job"))
             }
             Self::Charged { account } => write!(f, "account {account} is charged"),
             Self::FewerCpus { from, to } => write!(f, "{to} CPUs instead of {from} on each node"),

@@ -6,7 +6,8 @@ use super::candidates::takes;
 use super::drawback::in_words;
 use super::room;
 use crate::{QueueNode, QueuePartition, Request, Snapshot, meets};
-use hsched_model::GpuAsk;
+use hsched_model::formats::nearest;
+use hsched_model::{GpuAsk, GpuType};
 
 /// Returns why a request never starts regardless of other jobs, according to partitions and nodes; `None` if
 /// it may start.
@@ -49,7 +50,10 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
         let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
         let noun = if gpus == 1 { "GPU" } else { "GPUs" };
         let nodes = if is_limited { "the nodes that it names" } else { "the nodes" };
-        return Some(format!("no node{of} has {wanted} {noun} for it: {nodes} have {there}"));
+        let near = other_spelling(snapshot, &asks.gpus);
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+        let split = more_nodes(request, snapshot.nodes.iter().filter(in_any)).unwrap_or_default();
+        return Some(format!("no node{of} has {wanted} {noun} for it{near}: {nodes} have {there}{split}"));
     }
     (!room::fits(snapshot, request)).then(|| {
         let who = match request.asks.nodes {
@@ -67,6 +71,31 @@ fn wanted(asks: &[GpuAsk]) -> String {
         None => ask.count.to_string(),
     });
     words.collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns the GPU type of the cluster that is most similar to a requested one that it does not have.
+fn other_spelling<'a>(snapshot: &'a Snapshot, asks: &[GpuAsk]) -> Option<&'a str> {
+    let there: BTreeSet<&GpuType> =
+        snapshot.nodes.iter().flat_map(|node| &node.gpus).map(|gpu| &gpu.gpu_type).collect();
+    let mut unknown =
+        asks.iter().filter_map(|ask| ask.gpu_type.as_ref()).filter(|kind| !there.contains(kind));
+    nearest(unknown.next()?.as_str(), there.iter().map(|kind| kind.as_str()))
+}
+
+/// Returns a clause for a request of more GPUs of a type than any of these nodes has: how to spread them over nodes, or
+/// that there are too few.
+fn more_nodes<'a>(request: &Request, nodes: impl Iterator<Item = &'a QueueNode>) -> Option<String> {
+    let kind = room::gpu_type(request)?;
+    let counts: Vec<u32> = nodes.filter_map(|node| room::stock(node).get(kind).copied()).collect();
+    let most = counts.iter().max()?;
+    let asked = u64::from(room::gpus_per_node(request)) * u64::from(request.asks.nodes.max(1));
+    let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    let name = kind.as_str();
+    Some(if asked <= all {
+        format!("; ask for more nodes, with at most {most} {name} on each")
+    } else {
+        format!("; all together have {all} {name}")
+    })
 }
 
 /// Returns a clause with the most CPUs and memory of any node with the GPUs; empty if unknown.
@@ -98,5 +127,43 @@ fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -
             format!("partition {name} is not for account {}", account.unwrap_or("(none)"))
         }
         _ => format!("partition {name} does not take its QOS"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hsched_model::{Asks, FurtherOptions, RequestId, Seconds};
+
+    #[test]
+    fn a_wrong_type_and_too_many_gpus_say_what_to_ask_for() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu", "default": true}],
+            "nodes": [{"name": "n1", "gpus": [{"type": "v100", "count": 4}]}, {"name": "n2", "gpus": [{"type": "v100", "count": 2}]}]}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let why = |gpu_type: &str, count: u32| {
+            let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];
+            let request = Request {
+                id: RequestId(0),
+                asks: Asks { nodes: 1, gpus, ..Asks::default() },
+                partition: None,
+                account: None,
+                limit: Seconds(60.0),
+                run: Seconds(60.0),
+                further: FurtherOptions::default(),
+            };
+            obstacle(&snapshot, &request).expect("an obstacle")
+        };
+        let there = "the nodes have 2 v100, 4 v100";
+        let no_node = "no node of partition gpu has";
+        assert_eq!(why("v1000", 4), format!("{no_node} 4 v1000 GPUs for it (did you mean v100?): {there}"));
+        assert_eq!(why("h200", 4), format!("{no_node} 4 h200 GPUs for it: {there}"));
+        assert_eq!(
+            why("v100", 6),
+            format!("{no_node} 6 v100 GPUs for it: {there}; ask for more nodes, with at most 4 v100 on each")
+        );
+        assert_eq!(
+            why("v100", 40),
+            format!("{no_node} 40 v100 GPUs for it: {there}; all together have 6 v100")
+        );
     }
 }

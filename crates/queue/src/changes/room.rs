@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{NodeUse, QueueNode, Request, Snapshot, meets};
+use crate::{NodeHolding, NodeUse, QueueNode, Request, Snapshot, meets};
 use hsched_model::{GpuType, NodeName};
 
 /// Available CPUs, and memory in MiB, of a node; `None` if unknown.
@@ -101,6 +101,33 @@ pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<FreeHost> {
         })
     };
     nodes(snapshot, request).iter().filter_map(of).collect()
+}
+
+/// Returns whether a node has room for its part of a request beside what jobs hold there.
+pub(super) fn has_room_beside<'a>(
+    node: &QueueNode,
+    request: &Request,
+    holdings: impl IntoIterator<Item = &'a NodeHolding>,
+) -> bool {
+    let (mut gpus, mut cpus, mut memory) = (stock(node), 0, 0);
+    for holding in holdings {
+        if request.asks.exclusive {
+            return false;
+        }
+        for gpu in &holding.gpus {
+            if let Some(left) = gpus.get_mut(&gpu.gpu_type) {
+                *left = left.saturating_sub(gpu.count);
+            }
+        }
+        cpus += holding.cpus.unwrap_or(0);
+        memory += holding.memory_mib.unwrap_or(0);
+    }
+    let is_enough = |asked: Option<u64>, all: Option<u64>, used: u64| {
+        asked.zip(all).is_none_or(|(asked, all)| asked <= all.saturating_sub(used))
+    };
+    has_gpus(request, &gpus)
+        && is_enough(request.asks.cpus, node.cpus, cpus)
+        && is_enough(request.asks.memory_mib, node.memory_mib, memory)
 }
 
 impl Snapshot {

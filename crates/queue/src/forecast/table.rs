@@ -112,15 +112,22 @@ impl QueueTable {
 }
 
 impl QueueTable {
-    /// Returns the pending jobs that compete with an entry for nodes, in order.
+    /// Returns the pending jobs that may use a node which could hold an entry, in order.
     pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &PendingEntry> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
+        let nodes: BTreeSet<u32> = self.model.nodes_of(entry.shape).collect();
+        let mut known: BTreeMap<usize, bool> = BTreeMap::new();
+        let mut meets = move |shape: usize| {
+            let on_same = || self.model.nodes_of(shape).any(|node| nodes.contains(&node));
+            // Rivals of rivals are in the same group without a common node.
+            rivals[shape] == group && *known.entry(shape).or_insert_with(on_same)
+        };
         let mut several = BTreeSet::new();
         let waiting = self.model.parts[part].waiting.iter().filter(|job| job.joins == Joins::Now);
+        let competing = waiting.filter(move |job| meets(job.shape));
         // Entries of a job in several partitions count as one.
-        let each_once = waiting.filter(move |job| job.job.is_none_or(|number| several.insert(number)));
-        each_once.filter(move |job| rivals[job.shape] == group)
+        competing.filter(move |job| job.job.is_none_or(|number| several.insert(number)))
     }
 
     /// Returns the pending jobs that compete with an entry and are scheduled before it, in order.

@@ -74,9 +74,7 @@ impl Ahead {
         let mut places: BTreeSet<usize> = BTreeSet::new();
         let mut order = Vec::new();
         for (part, entry) in table.entries.iter().flatten() {
-            let nodes: BTreeSet<u32> = table.model.nodes_of(entry.shape).collect();
-            let meets = |shape: usize| table.model.nodes_of(shape).any(|node| nodes.contains(&node));
-            for waiting in table.before(*part, entry).filter(|waiting| meets(waiting.shape)) {
+            for waiting in table.before(*part, entry) {
                 let Ok(place) = usize::try_from(waiting.key.order) else { continue };
                 if places.insert(place) {
                     order.push(place);

@@ -34,12 +34,12 @@ pub fn explain(
     }
     let mut ahead = None;
     if kind == StateKind::Waits {
-        why.push(explainer.by_slurm());
+        ahead = Ahead::of(pending).filter(|_| competes(&reason));
+        why.push(explainer.by_slurm(ahead.as_ref()));
         if let Some(limit) = &limit {
             why.push(limit.numbers());
         }
         if competes(&reason) {
-            ahead = Ahead::of(pending);
             why.extend(explainer.place(ahead.as_ref()));
         }
     }
@@ -204,8 +204,13 @@ impl PendingExplainer<'_> {
     }
 
     /// Returns Slurm's explanation, as a sentence.
-    fn by_slurm(&self) -> String {
+    fn by_slurm(&self, ahead: Option<&Ahead>) -> String {
         let meaning = &self.reason.meaning;
+        if self.reason.name == "Priority" && ahead.is_some_and(|ahead| ahead.jobs.is_empty()) {
+            // Slurm gives this reason for all jobs of a partition after the first that cannot start.
+            return "Slurm gives the reason Priority: jobs that come first wait for other nodes, or Slurm has not looked at it again."
+                .to_owned();
+        }
         match (self.job().reason.as_deref(), self.reason.name.as_str()) {
             (None, _) | (_, "") => meaning.to_string(),
             (Some(_), _) if self.reason.lifted_by == LiftedBy::Unknown => meaning.to_string(),
@@ -242,11 +247,15 @@ impl PendingExplainer<'_> {
                 format!("It would fit on {} now, but Slurm keeps the room for jobs before it.", named(&free))
             }
             (false, _) => format!(
-                "It needs {nodes}; of {possible} that could hold it, {} now.",
+                "It needs {nodes}; of {possible} that could hold it, {} now{}.",
                 match free.len() {
                     0 => "none has room".to_owned(),
                     1 => "1 has room".to_owned(),
                     count => format!("{count} have room"),
+                },
+                match ahead {
+                    Some(ahead) if ahead.jobs.is_empty() => ": it waits until jobs or reservations there end",
+                    _ => "",
                 }
             ),
         });

@@ -1,6 +1,6 @@
 //! Candidate remedies for a pending job, before starts are estimated.
 
-use crate::changes::{preempts_own, qos_drawbacks};
+use crate::changes::{preempts_others, preempts_own, qos_drawbacks};
 use crate::why::advice::Adviser;
 use crate::why::room::PendingRoom;
 use crate::why::words::all_gpus;
@@ -193,6 +193,15 @@ fn counts_for(job: &QueueJob, limit: &LimitUse, snapshot: &Snapshot) -> bool {
 
 /// Returns the drawbacks of a change.
 pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
+    let mut changed = request.clone();
+    change.apply(&mut changed);
+    let mut list = drawbacks_of_kind(change, request, snapshot);
+    list.extend(preempts_others(snapshot, request, &changed));
+    list
+}
+
+/// Returns the drawbacks of a change, except for the running jobs of other users.
+fn drawbacks_of_kind(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
     match change {
         Change::Limit(limit) => vec![Drawback::EndsAfter { limit: *limit, need: None }],
         Change::Gpus { nodes, per_node } => {

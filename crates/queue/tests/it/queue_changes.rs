@@ -373,3 +373,25 @@ fn numbers_beyond_any_cluster_do_no_harm() {
         assert_eq!(found(&snapshot, &request, &PastRuns::default()).as_is, hsched_queue::Start::Never);
     }
 }
+
+#[test]
+fn a_change_that_preempts_jobs_of_others_is_not_harmless() {
+    let nodes = [node("n1", "a100", &["p", "high"]), node("n2", "a100", &["q"])];
+    let jobs = |free_in: f64| [running("n1", "a100", 4, 9.0), running("n2", "a100", 4, free_in)];
+    let more = [json!({ "name": "high", "tier": 9 }), json!({ "name": "q", "tier": 1 })];
+    let list = |free_in: f64| {
+        let mut snapshot = queue(&nodes, &jobs(free_in), &more);
+        snapshot.partitions[0].preemptible = true;
+        let list = found(&snapshot, &request("a100", 4, 1.0), &PastRuns::default()).list;
+        list.into_iter().map(|estimate| estimate.set).collect::<Vec<ChangeSet>>()
+    };
+    let harmless = ChangeSet { changes: vec![to_partition("p,q")], drawbacks: vec![] };
+    let preempting = ChangeSet {
+        changes: vec![to_partition("p,high")],
+        drawbacks: vec![Drawback::PreemptsOthers { count: 1 }],
+    };
+    assert!(!preempting.is_harmless());
+    assert_eq!(list(1.0), [harmless.clone(), preempting]);
+    // A harmless change that is as good is enough.
+    assert_eq!(list(0.05), [harmless]);
+}

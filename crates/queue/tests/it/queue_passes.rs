@@ -250,3 +250,29 @@ fn submissions_of_one_second_end_in_an_estimate() {
     let start = forecast(&question, &|| false).remove(0).start;
     assert_eq!(start.forecast().map(|forecast| forecast.starts.len()), Some(10));
 }
+
+#[test]
+fn only_jobs_for_nodes_that_can_hold_a_request_are_before_it() {
+    let node = |name: &str, gpus: &[(&str, u32)]| {
+        let gpus: Vec<Value> =
+            gpus.iter().map(|(gpu_type, count)| json!({ "type": gpu_type, "count": count })).collect();
+        json!({ "name": name, "partitions": ["p"], "gpus": gpus })
+    };
+    // Node `m` has both types, but too few A100.
+    let nodes = [node("a", &[("a100", 4)]), node("m", &[("a100", 2), ("t4", 2)]), node("t", &[("t4", 4)])];
+    let busy = running("1", &[("a", 4), ("m", 2)], 5.0);
+    let t4 = with(waiting("2", (1, 1), 1.0), "asks", json!({ "gpus": [{ "type": "t4", "count": 4 }] }));
+    let also_t4 = with(waiting("3", (1, 1), 1.0), "asks", json!({ "gpus": [{ "type": "t4", "count": 2 }] }));
+    let counts = |jobs: &[Value]| {
+        let snapshot = Snapshot::parse(&snapshot(&nodes, jobs).to_string()).expect("a snapshot");
+        let requests = [request((1, 4), 1.0)];
+        let question =
+            Question { snapshot: &snapshot, requests: &requests, seed: 0, samples: 0, calibration: None };
+        let found = forecast(&question, &|| false);
+        let forecast = found[0].start.forecast().expect("an estimate");
+        (forecast.waiting, forecast.ahead)
+    };
+    let small = waiting("4", (1, 2), 1.0);
+    assert_eq!(counts(&[busy.clone(), t4.clone(), also_t4.clone()]), (0, 0));
+    assert_eq!(counts(&[busy, t4, also_t4, small]), (1, 1));
+}

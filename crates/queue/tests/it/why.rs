@@ -377,6 +377,17 @@ fn what_is_said_of_free_room_agrees_with_who_is_before_the_job() {
         why.contains("No pending job is before it") && !why.contains("keeps the room for jobs before it"),
         "{why}"
     );
+    // Slurm's reason is not said to mean that other jobs come first for these nodes.
+    let (_, told) =
+        self::told(&queue(&[running("1", "bob", 4, 5.0), pending("3", 2, 2.0, "Priority")], &json!({})), "3");
+    assert_eq!(
+        told.why,
+        [
+            "Slurm gives the reason Priority: jobs that come first wait for other nodes, or Slurm has not looked at it again.",
+            "No pending job is before it for the same nodes.",
+            "It needs 1 node; of 1 node that could hold it, none has room now: it waits until jobs or reservations there end.",
+        ]
+    );
 }
 
 #[test]
