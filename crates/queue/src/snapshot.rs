@@ -149,6 +149,9 @@ pub struct QueuePartition {
     /// Whether its jobs may be preempted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub preemptible: bool,
+    /// Whether its preempted jobs are suspended: they keep their GPUs and memory.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub suspends: bool,
     /// Whether jobs get their nodes exclusively (`OverSubscribe=EXCLUSIVE`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub exclusive: bool,
