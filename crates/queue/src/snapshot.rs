@@ -120,6 +120,7 @@ pub struct GpuCount {
 
 /// A partition; nodes list their partitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of Slurm")]
 pub struct QueuePartition {
     pub name: String,
     /// Whether this is the default partition.

@@ -19,6 +19,7 @@ pub struct Config {
 
 /// A partition's limits from `scontrol show partition`.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of Slurm")]
 pub struct PartitionLimits {
     pub name: String,
     /// `UP`, `DOWN`, `DRAIN`, `INACTIVE` or a value of later versions.
