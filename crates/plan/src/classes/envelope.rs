@@ -23,6 +23,9 @@ pub(crate) struct Vertex {
     pub bundle: usize,
 }
 
+/// Relative distance from a line that counts as a rounding error.
+const ROUNDING: f64 = 1e-12;
+
 /// A line of rents by speed.
 struct Line {
     /// The rent at speed 0.
@@ -39,7 +42,9 @@ impl Line {
             return Self::ABOVE_ALL;
         }
         let slope = (to.1 - from.1) / (to.0 - from.0);
-        Self { rent: from.1 - slope * from.0, slope }
+        // Bundles on the line are not above it: which of them are vertices depends on rounding alone.
+        let rounding = ROUNDING * (slope.abs() * to.0 + to.1);
+        Self { rent: from.1 - slope * from.0 + rounding, slope }
     }
 }
 
