@@ -42,14 +42,18 @@ pub fn score(files: &[&str], each: bool) {
         let submissions: Vec<Submission> =
             text.lines().map(|line| serde_json::from_str(line).expect("a submission")).collect();
         let started = submissions.iter().filter(|submission| submission.start.is_some()).count();
-        let told: Vec<ScoredStart> = submissions.iter().filter_map(told).collect();
-        let lines =
-            submissions.iter().filter(|submission| submission.start.is_some()).zip(&told).filter(|_| each);
-        lines.for_each(|(submission, told)| one(submission, told));
-        println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), told.len());
-        report(&told);
-        recalibrated(&told);
-        all.extend(told);
+        let mut scores = Vec::new();
+        for submission in &submissions {
+            let Some(score) = told(submission) else { continue };
+            if each {
+                one(submission, &score);
+            }
+            scores.push(score);
+        }
+        println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), scores.len());
+        report(&scores);
+        recalibrated(&scores);
+        all.extend(scores);
     }
     if files.len() > 1 {
         println!("together: {} starts", all.len());

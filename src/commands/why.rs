@@ -238,7 +238,7 @@ impl Args {
         }
         let costs = match remedy.drawbacks.join("; ") {
             costs if costs.is_empty() => costs,
-            costs => format!("Costs you: {costs}.\n"),
+            costs => wrap(&format!("Costs you: {costs}."), context.terminal.width(), "  ") + "\n",
         };
         let output = match self.format {
             Format::Json => json_text(&serde_json::json!({

@@ -61,7 +61,7 @@ fn waste_is_shown_with_what_to_ask_for() {
                 "memory": {"asked_mib": 65536, "used_p50_mib": 59392, "used_p95_mib": 59392, "recommended_mib": null},
                 "cpus": {"asked": 8, "used_p50": 7, "used_p95": 7, "recommended": null},
                 "gpus": {"asked": 4, "idle_share": 0.025, "recommended": null},
-                "failures": {}, "interruptions": {},
+                "failures": {},
                 "cut_share": 0,
                 "waited_h": 40,
                 "saves_h": null,

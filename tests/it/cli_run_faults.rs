@@ -35,7 +35,9 @@ fn a_script_that_is_asked_to_stop_before_it_listens_has_stopped() {
     let mut line = String::new();
     let mut said = std::io::BufReader::new(guard.stdout.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut said, &mut line).expect("reads");
-    std::io::Write::write_all(guard.stdin.as_mut().expect("a pipe"), b"s").expect("writes");
+    // `wait` would close the pipe of the guard, which would kill the script.
+    let mut words = guard.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut words, b"s").expect("writes");
     assert_eq!(guard.wait().expect("ends").code(), Some(85));
 }
 

@@ -22,14 +22,6 @@ pub(super) enum StackingResult {
 pub(super) fn stack(free: &[u32], blocks: &[u32]) -> StackingResult {
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_key(|&block| std::cmp::Reverse(blocks[block]));
-    let sizes: BTreeSet<u32> = blocks.iter().copied().filter(|&size| size > 0).collect();
-    for &size in &sizes {
-        let need: u64 = blocks.iter().map(|&block| u64::from(block / size)).sum();
-        let room: u64 = free.iter().map(|&free| u64::from(free / size)).sum();
-        if need > room {
-            return StackingResult::Never;
-        }
-    }
     let mut search = StackSearch {
         left: free.to_vec(),
         blocks,
@@ -40,6 +32,14 @@ pub(super) fn stack(free: &[u32], blocks: &[u32]) -> StackingResult {
     };
     if search.fill() {
         return StackingResult::On(search.on);
+    }
+    let sizes: BTreeSet<u32> = blocks.iter().copied().filter(|&size| size > 0).collect();
+    for &size in &sizes {
+        let need: u64 = blocks.iter().map(|&block| u64::from(block / size)).sum();
+        let room: u64 = free.iter().map(|&free| u64::from(free / size)).sum();
+        if need > room {
+            return StackingResult::Never;
+        }
     }
     let divide = sizes.iter().zip(sizes.iter().skip(1)).all(|(small, large)| large % small == 0);
     if divide {

@@ -85,5 +85,10 @@ mod tests {
         assert_eq!(starts_now(&QUEUE.replace("OTHER", "high"), &all), [false, false, false, true]);
         let off = QUEUE.replace("OTHER", "low").replace(r#""preemptible": true"#, r#""preemptible": false"#);
         assert_eq!(starts_now(&off, &all), [false; 4]);
+        // Suspended jobs keep their GPUs.
+        let suspended = QUEUE
+            .replace("OTHER", "low")
+            .replace(r#""preemptible": true"#, r#""preemptible": true, "suspends": true"#);
+        assert_eq!(starts_now(&suspended, &all), [false; 4]);
     }
 }

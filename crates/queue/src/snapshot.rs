@@ -120,6 +120,7 @@ pub struct GpuCount {
 
 /// A partition; nodes list their partitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of Slurm")]
 pub struct QueuePartition {
     pub name: String,
     /// Whether this is the default partition.
@@ -149,6 +150,9 @@ pub struct QueuePartition {
     /// Whether its jobs may be preempted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub preemptible: bool,
+    /// Whether its preempted jobs are suspended: they keep their GPUs and memory.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub suspends: bool,
     /// Whether jobs get their nodes exclusively (`OverSubscribe=EXCLUSIVE`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub exclusive: bool,

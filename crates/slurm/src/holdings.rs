@@ -130,16 +130,14 @@ fn add(sum: &mut HeldResources, held: HeldResources) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{sinfo, squeue};
+    use crate::sinfo::tests::cluster;
+    use crate::squeue;
 
     /// Asserts the resources that a job holds, as `node type=count cpus=count MiB=count`, or the note on why
     /// they are unknown.
     fn check(nodes: &str, alloc: &str, per_node: &str, per_job: &str, expected: &str) {
-        let line = |node: &str, gres: &str| {
-            format!("{node}|gpu|1:00|idle|{gres}|(null)|0/8/0/8|1|0||\u{1e}\n").replace('|', "\u{1f}")
-        };
-        let (cluster, _) = sinfo::parse(&(line("v[1-3]", "gpu:v100:4") + &line("m", "gpu:v100:2,gpu:t4:2")))
-            .expect("cluster");
+        let line = |node: &str, gres: &str| format!("{node}|gpu|1:00|idle|{gres}|(null)|0/8/0/8|1|0||");
+        let cluster = cluster(&[&line("v[1-3]", "gpu:v100:4"), &line("m", "gpu:v100:2,gpu:t4:2")]);
         let job =
             format!("7|7|N/A|N/A|RUNNING||gpu||||||4|0|0|{nodes}|{alloc}|{per_node}|{per_job}|job|\u{1e}");
         let (jobs, _) = squeue::parse(&job.replace('|', "\u{1f}")).expect("job");

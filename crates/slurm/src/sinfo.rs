@@ -154,4 +154,4 @@ pub(crate) fn usage(total: &str, used: &str) -> Option<Usage> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

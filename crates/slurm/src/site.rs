@@ -19,6 +19,7 @@ pub struct Config {
 
 /// A partition's limits from `scontrol show partition`.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of Slurm")]
 pub struct PartitionLimits {
     pub name: String,
     /// `UP`, `DOWN`, `DRAIN`, `INACTIVE` or a value of later versions.
@@ -37,6 +38,8 @@ pub struct PartitionLimits {
     pub exclusive: bool,
     /// Whether the partition's jobs may be preempted (`PreemptMode`).
     pub preempted: bool,
+    /// Whether preempted jobs are suspended.
+    pub suspends: bool,
     /// `TRESBillingWeights` as printed; empty if there are none.
     pub billing: String,
     /// The allowed accounts and qualities of service; empty means all.
@@ -175,6 +178,7 @@ pub fn partitions(text: &str) -> Vec<PartitionLimits> {
             exclusive: field(line, "OverSubscribe").starts_with("EXCLUSIVE")
                 || field(line, "Exclusive") == "NODE",
             preempted: !matches!(field(line, "PreemptMode").as_str(), "" | "OFF"),
+            suspends: field(line, "PreemptMode").contains("SUSPEND"),
             billing: field(line, "TRESBillingWeights"),
             allow_accounts: list(&field(line, "AllowAccounts")),
             allow_qos: list(&field(line, "AllowQos")),

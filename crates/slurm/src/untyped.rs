@@ -136,10 +136,10 @@ mod tests {
             let [name, partition, gres, features] = node.split('|').collect::<Vec<_>>()[..] else {
                 return String::new();
             };
-            format!("{name}|{partition}|1:00|idle|{gres}||0/1/0/1|1|0|{features}|\u{1e}")
-                .replace('|', "\u{1f}")
+            format!("{name}|{partition}|1:00|idle|{gres}||0/1/0/1|1|0|{features}|")
         };
-        let (mut cluster, _) = sinfo::parse(&nodes.iter().map(line).collect::<String>()).expect("nodes");
+        let lines: Vec<String> = nodes.iter().map(line).collect();
+        let mut cluster = sinfo::tests::cluster(&lines.iter().map(String::as_str).collect::<Vec<_>>());
         let gpu_type = |name: &str| GpuType::new(name).expect("a type");
         let table = table.iter().map(|(key, name)| ((*key).to_owned(), gpu_type(name))).collect();
         let notes = name_types(&mut cluster, &table);

@@ -1,7 +1,6 @@
 //! The past runs' use of their requests as a table, with recommendations.
 
 use hsched_model::formats::counted;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::text::wrap;
@@ -138,9 +137,10 @@ fn recommendation(name_review: &NameReview, saved: Option<f64>, width: usize) ->
             about(Seconds(3600.0 * name_review.waited_h))
         )
     }));
-    for (what, runs) in [("failures", &name_review.failures), ("interruptions", &name_review.interruptions)] {
-        if !runs.is_empty() {
-            why.push(format!("{what}: {}", kinds(runs)));
+    for (what, interrupted) in [("failures", false), ("interruptions", true)] {
+        let kinds = kinds(name_review, interrupted);
+        if !kinds.is_empty() {
+            why.push(format!("{what}: {kinds}"));
         }
     }
     let mut text = wrap(&format!("{}: {}", shown(&name_review.name), why.join("; ")), width, "  ");
@@ -172,7 +172,7 @@ fn notes(reviewed: &ReviewReport) -> Vec<String> {
     }));
     notes.extend(names.iter().filter(|name| name.uninterrupted() >= ENOUGH).filter_map(|name_review| {
         let share = failed_share(name_review).filter(|share| *share >= OFTEN)?;
-        let (name, kinds) = (shown(&name_review.name), kinds(&name_review.failures));
+        let (name, kinds) = (shown(&name_review.name), kinds(name_review, false));
         Some(format!("{name}: {} of the runs did not complete: {kinds}", percent(share)))
     }));
     if !accounting.missing.is_empty() {
@@ -200,13 +200,14 @@ const OFTEN: f64 = 0.25;
 /// Returns the fraction of the uninterrupted runs that did not complete; `None` if all were interrupted.
 fn failed_share(name_review: &NameReview) -> Option<f64> {
     let runs = name_review.uninterrupted();
-    (runs > 0).then(|| to_f64(name_review.failures.values().sum::<usize>()) / to_f64(runs))
+    let failed: usize = name_review.incomplete(false).map(|(_, runs)| runs).sum();
+    (runs > 0).then(|| to_f64(failed) / to_f64(runs))
 }
 
-/// Returns numbers of runs with their states: `2 failed, 1 timeout`.
-fn kinds(runs: &BTreeMap<String, usize>) -> String {
-    let kinds: Vec<String> = runs.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    kinds.join(", ")
+/// Returns numbers of incomplete runs with their states: `2 failed, 1 timeout`.
+fn kinds(name_review: &NameReview, interrupted: bool) -> String {
+    let kinds = name_review.incomplete(interrupted).map(|(kind, count)| format!("{count} {kind}"));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 fn percent(part: f64) -> String {

@@ -65,7 +65,7 @@ fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match words.last_mut() {
-            Some(number) if word.starts_with('%') && number.ends_with(|c: char| c.is_ascii_digit()) => {
+            Some(number) if is_unit(word) && number.ends_with(|c: char| c.is_ascii_digit()) => {
                 number.push(' ');
                 number.push_str(word);
             }
@@ -73,6 +73,12 @@ fn words(text: &str) -> Vec<String> {
         }
     }
     words
+}
+
+/// Returns whether a word, without the punctuation after it, is a unit.
+fn is_unit(word: &str) -> bool {
+    let bare = word.trim_end_matches([',', ';', '.', ':', ')']);
+    word.starts_with('%') || ["h", "min", "s", "d", "GB", "GiB", "MB"].contains(&bare)
 }
 
 /// Splits a word into parts of at most `room` characters; unless it may be cut anywhere, only after commas
@@ -106,6 +112,7 @@ mod tests {
         check("gpu[1,3,5-7] x", "gpu[1,3,\n  5-7] x");
         check("abcdefghijkl", "abcdefgh\n  ijkl");
         check("gained +139.9 %", "gained\n  +139.9 %");
+        check("after 12 h; then", "after\n  12 h;\n  then");
         assert_eq!(
             [shortened("abcdefghij", 7), shortened("abc", 3), shortened("abc", 0)],
             ["ab…ghij", "abc", ""]

@@ -364,24 +364,32 @@ impl<'a> JobFinder<'a> {
             let why = vec!["It is pending, and the look at the queue does not show it.".to_owned()];
             return (state.to_string(), explanation(StateKind::Waits, why, Vec::new()));
         }
+        let is_suspended = matches!(state, SlurmState::Suspended | SlurmState::Stopped);
         let snapshot = &self.queue.snapshot;
         let mut why = Vec::new();
         if let Some((job, running)) = found.job.as_ref().and_then(|job| Some((job, job.running.as_ref()?))) {
             let ran = hsched_ui::rough_duration(snapshot.taken_at.since(running.since));
             let limit = job.limit_s.unwrap_or_else(|| snapshot.longest_limit(job));
             let nodes: Vec<&str> = running.holds.iter().map(|held| held.node.as_str()).collect();
-            why.push(format!("It has run for {ran} on {}.", nodes.join(", ")));
+            let has = if is_suspended { "It started" } else { "It has run for" };
+            let when = if is_suspended { format!("{ran} ago") } else { ran };
+            why.push(format!("{has} {when} on {}.", nodes.join(", ")));
             let end = at(Time(running.since.0 + limit.0));
-            why.push(format!("It ends at {end} at the latest (time limit {}).", hsched_queue::span(limit)));
+            if !is_suspended {
+                why.push(format!(
+                    "It ends at {end} at the latest (time limit {}).",
+                    hsched_queue::span(limit)
+                ));
+            }
         } else if let Some(end) = record.and_then(|record| record.end_time.as_deref()) {
             why.push(format!("It runs, until {} at the latest.", end.replace('T', " ")));
         }
         let more = match state {
             SlurmState::Completing => Some("It has ended; Slurm cleans up after it."),
             SlurmState::Configuring => Some("Its nodes are being made ready."),
-            SlurmState::Suspended | SlurmState::Stopped => {
-                Some("It is suspended: it holds its nodes and does nothing.")
-            }
+            _ if is_suspended => Some(
+                "It is suspended: it does nothing, and keeps its GPUs and memory. That time does not count for its limit.",
+            ),
             _ => None,
         };
         why.extend(more.map(str::to_owned));

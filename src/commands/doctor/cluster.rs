@@ -178,6 +178,7 @@ mod tests {
             job_factor: None,
             exclusive: false,
             preempted: false,
+            suspends: false,
             billing: String::new(),
         };
         let worst = |partition, chosen| partitions(&[partition], chosen).last().expect("a check").level;

@@ -7,6 +7,7 @@ use crate::app::slurm::{self, NotSubmitted};
 use crate::commands::pack::{NAME, PackSubmission, script_of};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::ArrayPlan;
+use hsched_model::formats::counted;
 use hsched_ui::Failure;
 
 /// Times to search the queue for a submission without an answer, and the pause between them.
@@ -50,7 +51,8 @@ impl PackSubmission<'_> {
         let (id, tasks) = answer.or_else(|error| self.recover(error, &script, find))?;
         if tasks < array.tasks {
             self.context.note(&format!(
-                "Slurm accepts {tasks} tasks at a time; the last one submits the array again"
+                "Slurm accepts {} at a time; the last one submits the array again",
+                counted(tasks as usize, "task")
             ));
         }
         Ok((1..=array.at_once.min(tasks)).map(|task| (format!("{id}_{task}"), script.clone())).collect())

@@ -42,7 +42,7 @@ fn of_name(name_review: &NameReview, saved: Option<f64>) -> Value {
             "idle_share": number(name_review.idle_share),
             "recommended": number(gpus.recommended),
         },
-        "failures": name_review.failures, "interruptions": name_review.interruptions,
+        "failures": name_review.failures,
         "cut_share": number(Some(name_review.cut_share())),
         "waited_h": number(Some(name_review.waited_h)),
         "saves_h": number(saved),

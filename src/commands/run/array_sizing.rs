@@ -10,6 +10,7 @@ use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::{ArrayChange, ArrayPlan, PoolPlan, QueuedArray, another_waits, array_changes};
 use hsched_engine::store::PoolFolder;
 use hsched_model::JobId;
+use hsched_model::formats::counted;
 
 /// Times to ask Slurm at the end of a member whether another task waits, and the pause between them.
 const LOOKS_AT_END: u32 = 3;
@@ -76,7 +77,8 @@ impl LocalRun<'_> {
         match slurm::submit_array(self.context, script, sbatch, size) {
             Ok((id, tasks)) => {
                 sizing.refusal = None;
-                self.telling.log.say(&format!("submitted job array {id} for the pool: {tasks} tasks"));
+                let tasks = counted(tasks as usize, "task");
+                self.telling.log.say(&format!("submitted job array {id} for the pool: {tasks}"));
             }
             Err(error) => self.is_refused(error.failure.message, elapsed, sizing),
         }

@@ -17,7 +17,7 @@ use hsched_queue::{ChangeEstimate, jobs_in_words, own_preempted};
 use hsched_slurm::sbatch;
 use hsched_slurm::script::SlurmVersion;
 use hsched_slurm::script_changes::{NotInScript, rewrite, words};
-use hsched_ui::{DiffLine, Exit, Failure, rewrite_output, script_diff};
+use hsched_ui::{DiffLine, Exit, Failure, rewrite_output, script_diff, wrap};
 
 /// How long a number refers to the change that was listed under it, in seconds.
 const HOUR: f64 = 3600.0;
@@ -159,7 +159,8 @@ impl ScriptQuestion<'_> {
             .map(|line| DiffLine { line: line.line, before: line.before.as_deref(), after: &line.after })
             .collect();
         let mut text = script_diff(&name, &shown);
-        let _ = writeln!(text, "Costs you: {}.", when_text::costs(chosen));
+        let costs = format!("Costs you: {}.", when_text::costs(chosen));
+        let _ = writeln!(text, "{}", wrap(&costs, context.terminal.width(), "  "));
         if !self.args.dry_run {
             let older = free_name(path, bytes);
             rewrite_output(path, &older, bytes, &rewritten.text).map_err(|error| {
@@ -203,7 +204,8 @@ impl ScriptQuestion<'_> {
         }
         let id = slurm::submit(context, &path, &options)?;
         let costs = when_text::costs(chosen);
-        print(context, &format!("Submitted as job {id}. Costs you: {costs}.\n"))?;
+        let said = format!("Submitted as job {id}. Costs you: {costs}.");
+        print(context, &(wrap(&said, context.terminal.width(), "  ") + "\n"))?;
         Ok(Exit::Done)
     }
 }

@@ -76,6 +76,7 @@ fn snapshot(cluster: &Cluster) -> Snapshot {
         limit_qos: None,
         qos: None,
         preemptible: false,
+        suspends: false,
         exclusive: false,
         billing: None,
     };

@@ -4,7 +4,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::classes::{Bundles, Envelope};
+use crate::classes::{Bundles, Envelope, RisingBundles};
 
 /// Limits on the bundles of a class: numbers of GPUs by type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,8 @@ pub(super) fn cut(types: usize, candidates: Vec<(Vec<u32>, f64)>) -> Bundles {
         })
         .collect();
     let mut random = Pcg64::seed_from_u64(7);
-    let mut envelope = Envelope::default();
+    let (mut envelope, mut near) = (Envelope::default(), Vec::new());
+    let mut rising = RisingBundles::new(&bundles);
     for direction in 0..DIRECTIONS {
         let price = |ty: usize| match direction {
             // One cheap type, one expensive type, then random prices.
@@ -195,8 +196,13 @@ pub(super) fn cut(types: usize, candidates: Vec<(Vec<u32>, f64)>) -> Bundles {
             _ => (5.0 * random.random::<f64>() - 2.5).exp(),
         };
         let prices: Vec<f64> = (0..types).map(price).collect();
-        envelope.renew(&bundles, &bundles.rents(&prices));
-        envelope.vertices().iter().for_each(|vertex| keep[vertex.bundle] = true);
+        rising.price(&prices);
+        envelope.renew_near(&rising, &near);
+        near.clear();
+        near.extend(envelope.vertices().iter().map(|vertex| vertex.bundle));
+        for &bundle in &near {
+            keep[bundle] = true;
+        }
     }
     let kept = (0..bundles.len()).filter(|&bundle| keep[bundle]);
     Bundles::new(types, kept.map(|bundle| (bundles.counts(bundle).to_vec(), bundles.speed(bundle))).collect())

@@ -1,6 +1,8 @@
 //! The concave envelope of a class's bundles at given prices: the highest speed for every rent.
 
-use crate::classes::Bundles;
+use std::ops::Range;
+
+use crate::classes::{Bundles, RisingBundles};
 
 /// Vertices of the envelope by ascending speed, starting from speed 0 at no cost.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,12 +23,64 @@ pub(crate) struct Vertex {
     pub bundle: usize,
 }
 
+/// Relative distance from a line that counts as a rounding error.
+const ROUNDING: f64 = 1e-12;
+
+/// A line of rents by speed.
+struct Line {
+    /// The rent at speed 0.
+    rent: f64,
+    slope: f64,
+}
+
+impl Line {
+    const ABOVE_ALL: Self = Self { rent: f64::INFINITY, slope: 0.0 };
+
+    /// Returns the line between two points, each a speed and a rent.
+    fn between(from: (f64, f64), to: (f64, f64)) -> Self {
+        if to.0 <= from.0 {
+            return Self::ABOVE_ALL;
+        }
+        let slope = (to.1 - from.1) / (to.0 - from.0);
+        // Bundles on the line are not above it: which of them are vertices depends on rounding alone.
+        let rounding = ROUNDING * (slope.abs() * to.0 + to.1);
+        Self { rent: from.1 - slope * from.0 + rounding, slope }
+    }
+}
+
 impl Envelope {
     /// Recomputes the envelope for bundles with these rents, reusing its memory.
     pub(crate) fn renew(&mut self, bundles: &Bundles, rents: &[f64]) {
         self.vertices.clear();
         for &bundle in bundles.rising() {
             self.add(bundle, bundles.speed(bundle), rents[bundle]);
+        }
+    }
+
+    /// Recomputes the envelope from these rents; `near` has the vertices at similar prices.
+    ///
+    /// Only bundles below the lines between these vertices can be other vertices, and few bundles are.
+    pub(crate) fn renew_near(&mut self, rising: &RisingBundles, near: &[usize]) {
+        self.vertices.clear();
+        let (mut from, mut begin) = ((0.0, 0.0), 0);
+        for &bundle in near {
+            let end = rising.place(bundle);
+            for (bundle, speed, rent) in rising.at(end..end + 1) {
+                self.add_below(rising, begin..end, &Line::between(from, (speed, rent)));
+                self.add(bundle, speed, rent);
+                from = (speed, rent);
+            }
+            begin = end + 1;
+        }
+        self.add_below(rising, begin..rising.len(), &Line::ABOVE_ALL);
+    }
+
+    /// Adds the bundles at some places whose rents are below a line.
+    fn add_below(&mut self, rising: &RisingBundles, places: Range<usize>, line: &Line) {
+        for (bundle, speed, rent) in rising.at(places) {
+            if rent < line.rent + line.slope * speed {
+                self.add(bundle, speed, rent);
+            }
         }
     }
 
@@ -91,6 +145,7 @@ mod tests {
         fn its_best_vertex_is_the_best_bundle(
             speeds in proptest::collection::vec(1_u32..40, 1..12),
             prices in proptest::collection::vec(0_u32..5, 2),
+            before in proptest::collection::vec(0.0..5.0_f64, 2),
             worth in 0_u32..60,
         ) {
             let bundle = |(number, speed): (usize, &u32)| {
@@ -107,6 +162,14 @@ mod tests {
             let found = envelope(&bundles, &rents)
                 .best(worth)
                 .map_or(0.0, |vertex| worth * vertex.speed - vertex.rent);
+            prop_assert!((found - most).abs() < 1e-9, "{found} {most}");
+            // Any prices before lead to the same envelope.
+            let mut again = envelope(&bundles, &bundles.rents(&before));
+            let near: Vec<usize> = again.vertices().iter().map(|vertex| vertex.bundle).collect();
+            let mut rising = RisingBundles::new(&bundles);
+            rising.price(&prices);
+            again.renew_near(&rising, &near);
+            let found = again.best(worth).map_or(0.0, |vertex| worth * vertex.speed - vertex.rent);
             prop_assert!((found - most).abs() < 1e-9, "{found} {most}");
         }
     }

@@ -52,6 +52,11 @@ impl Bundles {
         )
     }
 
+    /// Returns the number of GPU types.
+    pub(super) fn types(&self) -> usize {
+        self.types
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.speeds.len()
     }

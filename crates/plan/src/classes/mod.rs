@@ -7,7 +7,9 @@ mod candidates;
 mod class;
 mod envelope;
 mod list;
+mod rising;
 
 pub(super) use self::class::{Class, Classes, steps_per_epoch};
 pub(super) use self::envelope::{Envelope, Vertex};
 pub(super) use self::list::Bundles;
+pub(super) use self::rising::RisingBundles;

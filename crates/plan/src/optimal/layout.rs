@@ -104,15 +104,16 @@ impl<'a> Layout<'a> {
     }
 
     fn change(&mut self, node: usize, change: impl FnOnce(&mut Vec<u32>)) {
-        let before = self.kind(node);
-        if let Some(nodes) = self.alike.get_mut(&before) {
+        let mut kind = self.kind(node);
+        if let Some(nodes) = self.alike.get_mut(&kind) {
             nodes.remove(&node);
             if nodes.is_empty() {
-                self.alike.remove(&before);
+                self.alike.remove(&kind);
             }
         }
-        change(&mut self.nodes[node]);
-        self.alike.entry(self.kind(node)).or_default().insert(node);
+        change(&mut kind.0);
+        self.nodes[node].clone_from(&kind.0);
+        self.alike.entry(kind).or_default().insert(node);
     }
 
     /// Returns the node for a ring of these GPUs: among those with the fastest links, the one with the fewest

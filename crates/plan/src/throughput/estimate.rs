@@ -35,17 +35,23 @@ pub enum Method {
 
 /// The speeds of all models, from which ratios are learnt.
 pub(super) struct SpeedTables {
-    /// By model and precision, then by GPU model; only models that ran on several GPU models.
-    rows: BTreeMap<(String, Option<Precision>), SpeedRow>,
+    /// By model and precision; only models that ran on several GPU models.
+    rows: BTreeMap<(String, Option<Precision>), ModelRates>,
 }
 
+/// The rates of a model by GPU model, all at one batch: the natural logarithm of the rate, and whether the
+/// speed is from the cache.
+type ModelRates = BTreeMap<String, (f64, bool)>;
+
+/// The known speeds of a model.
 #[derive(Default)]
 struct SpeedRow {
-    /// By GPU model: the natural logarithm of the rate, and whether the rate is from the cache.
-    ///
-    /// A rate from the cache is for the largest measured batch of the row, any other rate for the batch of
-    /// its job.
-    rates: BTreeMap<String, (f64, bool)>,
+    /// By GPU model: the speed, and whether it is from the cache.
+    speeds: BTreeMap<String, (Speed, bool)>,
+    /// The largest measured batch.
+    measured: Option<u64>,
+    /// The largest batch of a job.
+    of_jobs: Option<u64>,
 }
 
 /// A known speed of the job, used to estimate the speed on another type.
@@ -74,30 +80,23 @@ impl SpeedTables {
     pub(super) fn new(jobs: &[impl Borrow<Job>], cache: &Cache) -> Self {
         let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();
-        let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
         // Speeds of replicas with several GPUs say nothing about the speeds of single GPUs.
-        for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
-            measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
-        }
-        for (key, cells) in measured {
-            let batch =
-                cells.iter().filter_map(|(_, measured)| measured.batch).max().map_or(USUAL_BATCH, batch_size);
-            let row = rows.entry(key).or_default();
-            for (gpu_type, measured) in cells {
-                let name = names.entry(gpu_type).or_insert_with_key(canonical);
-                row.rates.insert(name.clone(), (measured.speed.rate_at(batch).ln(), true));
-            }
+        for (key, measured) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
+            let row = rows.entry((key.model, key.precision)).or_default();
+            let name = names.entry(key.gpu_type).or_insert_with_key(canonical);
+            row.speeds.insert(name.clone(), (measured.speed, true));
+            row.measured = row.measured.max(measured.batch);
         }
         for job in jobs.iter().map(Borrow::borrow).filter(|job| !job.has_replicas()) {
             let row = rows.entry((job.model.clone(), job.precision)).or_default();
-            for (gpu_type, speed) in &job.throughput {
-                let rate = (speed.rate_at(batch_size(job.global_batch)).ln(), false);
-                row.rates.entry(canonical(gpu_type)).or_insert(rate);
+            for (gpu_type, &speed) in &job.throughput {
+                row.speeds.entry(canonical(gpu_type)).or_insert((speed, false));
             }
+            row.of_jobs = row.of_jobs.max(Some(job.global_batch));
         }
         // A single speed gives no ratio, and a trace may have 100,000 models with one.
-        rows.retain(|_, row| row.rates.len() > 1);
-        Self { rows }
+        rows.retain(|_, row| row.speeds.len() > 1);
+        Self { rows: rows.into_iter().map(|(key, row)| (key, row.rates())).collect() }
     }
 
     /// Estimates a job's speed on a type from its known speeds; `None` without data.
@@ -145,7 +144,7 @@ impl SpeedTables {
         let others = self.rows.iter().filter(|((model, _), _)| *model != job.model);
         let seen: Vec<(f64, bool)> = others
             .filter_map(|(_, row)| {
-                let ((to, measured), (from, _)) = (row.rates.get(&other)?, row.rates.get(&from_name)?);
+                let ((to, measured), (from, _)) = (row.get(&other)?, row.get(&from_name)?);
                 Some((to - from, *measured))
             })
             .collect();
@@ -167,6 +166,15 @@ impl SpeedTables {
         let variance = (squares + PRIOR_MODELS * PRIOR_VARIANCE) / (count + PRIOR_MODELS);
         let variance = variance * (1.0 + 1.0 / (count + PRIOR_MODELS));
         Some(KnownSpeed { from, speed, ratio, variance, models: seen.len() })
+    }
+}
+
+impl SpeedRow {
+    /// Returns the natural logarithms of all rates at the same batch: the rate grows with the batch.
+    fn rates(self) -> ModelRates {
+        let batch = self.measured.or(self.of_jobs).map_or(USUAL_BATCH, batch_size);
+        let rate = |(speed, measured): (Speed, bool)| (speed.rate_at(batch).ln(), measured);
+        self.speeds.into_iter().map(|(name, speed)| (name, rate(speed))).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Moves prices towards the best bound: averaged subgradients with Polyak's step sizes.
 
-use crate::classes::Bundles;
+use crate::trace_bound::envelopes::Envelopes;
 use crate::trace_bound::least::{Intervals, Least};
-use crate::trace_bound::prices::{ClimbStart, Envelopes, TraceCertificate, proven};
+use crate::trace_bound::prices::{ClimbStart, TraceCertificate};
 use crate::trace_bound::trace::BoundTrace;
 
 /// Maximum number of steps.
@@ -40,21 +40,21 @@ struct PriceEvaluation {
 /// A climb in progress.
 struct Climb<'a> {
     trace: &'a BoundTrace,
-    /// The candidate bundles, by class.
-    bundles: Vec<Bundles>,
-    envelopes: Envelopes,
+    /// The envelopes of the candidate bundles.
+    envelopes: Envelopes<'a>,
     /// Data on each job's minimum from earlier prices.
     leasts: Vec<Least>,
 }
 
-/// Returns the best bound found, in seconds, with its prices; `None` if no bound can be proven.
+/// Returns the prices of the best bound found; `None` if a job can never end.
 pub(super) fn climb(
     trace: &BoundTrace,
     start: &ClimbStart,
     stop: &dyn Fn() -> bool,
-) -> Option<(f64, TraceCertificate)> {
+) -> Option<TraceCertificate> {
     let leasts = vec![Least::default(); trace.jobs.len()];
-    let mut climb = Climb { trace, bundles: trace.listed(), envelopes: Envelopes::default(), leasts };
+    let bundles = trace.listed();
+    let mut climb = Climb { trace, envelopes: Envelopes::new(&bundles), leasts };
     let mut now = start.certificate.clone();
     let mut best = (f64::NEG_INFINITY, now.clone());
     let mut direction: Vec<Vec<f64>> = now.prices.iter().map(|price| vec![0.0; price.len()]).collect();
@@ -83,21 +83,22 @@ pub(super) fn climb(
         let aim = best.0 + AIM * (start.reached - best.0).max(LEAST_WAY * start.reached);
         climb.step(&mut now, &mut direction, &seen, length * (aim - seen.value));
     }
-    proven(trace, &best.1).map(|value| (value, best.1))
+    Some(best.1)
 }
 
 impl Climb<'_> {
     fn look(&mut self, certificate: &TraceCertificate) -> Option<PriceEvaluation> {
-        let Self { trace, bundles, envelopes, leasts } = self;
-        let intervals = Intervals::new(&certificate.edges);
-        envelopes.renew(bundles, certificate);
+        let Self { trace, envelopes, leasts } = self;
+        let intervals = Intervals::new(certificate);
+        envelopes.expire();
         let mut used = vec![vec![0.0; trace.offered.len()]; certificate.prices.len()];
         let mut sum = 0.0;
         for (job, least) in trace.jobs.iter().zip(leasts) {
-            let envelope = envelopes.of_class(job.class);
-            sum += least.find(&intervals, envelope, job, ROUGH)?;
-            least.usage(&intervals, envelope, job, &mut |interval, bundle, seconds| {
-                for (used, &count) in used[interval].iter_mut().zip(bundles[job.class].counts(bundle)) {
+            let class = envelopes.of_class(job.class);
+            sum += least.find(&intervals, class, job, ROUGH)?;
+            let bundles = class.bundles;
+            least.usage(&intervals, class, job, &mut |interval, bundle, seconds| {
+                for (used, &count) in used[interval].iter_mut().zip(bundles.counts(bundle)) {
                     *used += seconds * f64::from(count);
                 }
             });

@@ -10,11 +10,15 @@
 
 use crate::classes::{Envelope, Vertex};
 use crate::horizon::TraceArrival;
+use crate::trace_bound::envelopes::ClassEnvelopes;
+use crate::trace_bound::prices::TraceCertificate;
 
 /// Intervals of time; the last one is unbounded.
 pub(super) struct Intervals<'a> {
     /// Start of each interval, in seconds.
     edges: &'a [f64],
+    /// Price of a GPU by interval and type.
+    prices: &'a [Vec<f64>],
 }
 
 /// The data of a job's minimum at other prices, which shorten the search.
@@ -54,8 +58,13 @@ const ROUNDING: f64 = 1e-9;
 const STEPS: u32 = 80;
 
 impl<'a> Intervals<'a> {
-    pub(super) fn new(edges: &'a [f64]) -> Self {
-        Self { edges }
+    pub(super) fn new(certificate: &'a TraceCertificate) -> Self {
+        Self { edges: &certificate.edges, prices: &certificate.prices }
+    }
+
+    /// Returns the interval of a time.
+    fn at(&self, time: f64) -> usize {
+        self.edges.partition_point(|&edge| edge <= time).saturating_sub(1)
     }
 
     /// Returns the seconds of an interval from `from` on.
@@ -67,15 +76,17 @@ impl<'a> Intervals<'a> {
 
 impl Least {
     /// Returns the job's minimum in seconds, too low by at most about the fraction `exact`; `None` if it can
-    /// never end.
+    /// never end. Of several jobs of a class, those that arrive earlier come first.
     pub(super) fn find(
         &mut self,
         intervals: &Intervals<'_>,
-        envelopes: &[Envelope],
+        class: &mut ClassEnvelopes<'_>,
         job: &TraceArrival,
         exact: f64,
     ) -> Option<f64> {
-        let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
+        let first = intervals.at(job.at);
+        let known = if self.high > 0.0 && self.end >= first { self.end } else { first };
+        let envelopes = class.between(first, known, intervals.prices);
         let search = LeastSearch { intervals, envelopes, job, first, exact };
         let mut best = f64::INFINITY;
         let mut guess = if self.high > 0.0 { self.high } else { search.dearest(first) };
@@ -87,11 +98,13 @@ impl Least {
         // A single worth gives a lower bound for all end intervals at once. Only the intervals that this
         // bound does not exclude are examined.
         let (mut spent, mut room) = (guess * job.steps, 0.0);
-        for (end, envelope) in envelopes.iter().enumerate().skip(first) {
+        for end in first..intervals.edges.len() {
             let before = intervals.edges[end].max(job.at) - job.at;
             if before >= best {
                 break;
             }
+            let envelopes = class.between(first, end, intervals.prices);
+            let envelope = &envelopes[end];
             let length = intervals.length(end, job.at);
             let most = envelope.vertices().last().map_or(0.0, |vertex| vertex.speed);
             room += length * most;
@@ -103,6 +116,7 @@ impl Least {
             if Some(end) == known || at_least >= best || room < job.steps * (1.0 - ROUNDING) {
                 continue;
             }
+            let search = LeastSearch { intervals, envelopes, job, first, exact };
             let (value, found) = search.ending_in(end, guess, best);
             if value < best {
                 (best, *self) = (value, found);
@@ -115,11 +129,12 @@ impl Least {
     pub(super) fn usage(
         &self,
         intervals: &Intervals<'_>,
-        envelopes: &[Envelope],
+        class: &mut ClassEnvelopes<'_>,
         job: &TraceArrival,
         visit: &mut dyn FnMut(usize, usize, f64),
     ) {
-        let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
+        let first = intervals.at(job.at);
+        let envelopes = class.between(first, self.end, intervals.prices);
         for (worth, part) in [(self.low, self.part), (self.high, 1.0 - self.part)] {
             for interval in (first..=self.end).filter(|_| part > 0.0) {
                 let length = intervals.length(interval, job.at);
@@ -162,12 +177,14 @@ impl LeastSearch<'_> {
     /// Returns the value of a worth if the job ends in an interval, without the time before that.
     fn at(&self, end: usize, worth: f64) -> WorthPoint {
         let (mut value, mut slope) = (worth * self.job.steps, self.job.steps);
-        for interval in self.first..end {
-            if let Some(vertex) = self.envelopes[interval].best(worth) {
-                let length = self.intervals.length(interval, self.job.at);
-                value -= length * (worth * vertex.speed - vertex.rent);
-                slope -= length * vertex.speed;
+        let edges = self.intervals.edges;
+        let mut from = edges[self.first].max(self.job.at);
+        for (envelope, &until) in self.envelopes[self.first..end].iter().zip(&edges[self.first + 1..]) {
+            if let Some(vertex) = envelope.best(worth) {
+                value -= (until - from) * (worth * vertex.speed - vertex.rent);
+                slope -= (until - from) * vertex.speed;
             }
+            from = until;
         }
         if let Some(vertex) = self.envelopes[end].best(worth) {
             let gain = worth * vertex.speed - vertex.rent - 1.0;

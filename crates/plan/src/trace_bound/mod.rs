@@ -15,6 +15,7 @@
 //! ones are legal.
 
 mod climb;
+mod envelopes;
 mod least;
 mod prices;
 mod simple;
@@ -48,8 +49,12 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
     let trace = trace::BoundTrace::new(problem)?;
     let alone = simple::alone(problem)? * (1.0 - ROUNDING);
     let start = prices::start(&trace);
-    let priced = start.as_ref().and_then(|start| climb::climb(&trace, start, stop));
-    let squashed = simple::squashed(&trace, start.as_ref()).map(|value| value * (1.0 - ROUNDING));
+    let all = trace.all();
+    let priced = start.as_ref().zip(all.as_ref()).and_then(|(start, all)| {
+        let prices = climb::climb(&trace, start, stop)?;
+        Some((prices::proven(&trace, all, &prices)?, prices))
+    });
+    let squashed = all.map(|all| simple::squashed(&trace, &all, start.as_ref()) * (1.0 - ROUNDING));
     let lower = squashed.unwrap_or(0.0).max(priced.as_ref().map_or(0.0, |proven| proven.0)).max(alone);
     Some(TraceBound { lower, alone, squashed, priced })
 }
@@ -58,5 +63,9 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
 /// belong to another cluster or a job has too many bundles to enumerate.
 pub fn bound_of_prices(problem: &Problem, certificate: &TraceCertificate) -> Option<f64> {
     let trace = trace::BoundTrace::new(problem)?;
-    certificate.is_valid(trace.offered.len()).then(|| prices::proven(&trace, certificate)).flatten()
+    if certificate.is_valid(trace.offered.len()) {
+        prices::proven(&trace, &trace.all()?, certificate)
+    } else {
+        None
+    }
 }

@@ -1,8 +1,9 @@
 //! Prices over time, and the bound that they prove.
 
-use crate::classes::{Bundles, Envelope};
+use crate::classes::Bundles;
 use crate::horizon::rehearse;
 use crate::trace_bound::ROUNDING;
+use crate::trace_bound::envelopes::Envelopes;
 use crate::trace_bound::least::{Intervals, Least};
 use crate::trace_bound::trace::BoundTrace;
 
@@ -91,12 +92,10 @@ fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> V
     sum
 }
 
-/// Returns the bound proven by prices from every bundle; `None` if there are too many bundles.
-pub(super) fn proven(trace: &BoundTrace, certificate: &TraceCertificate) -> Option<f64> {
-    let bundles = trace.all()?;
-    let intervals = Intervals::new(&certificate.edges);
-    let mut envelopes = Envelopes::default();
-    envelopes.renew(&bundles, certificate);
+/// Returns the bound proven by prices; `all` has every bundle, by class.
+pub(super) fn proven(trace: &BoundTrace, all: &[Bundles], certificate: &TraceCertificate) -> Option<f64> {
+    let intervals = Intervals::new(certificate);
+    let mut envelopes = Envelopes::new(all);
     let mut sum = 0.0;
     for job in &trace.jobs {
         sum += Least::default().find(&intervals, envelopes.of_class(job.class), job, ROUNDING)?;
@@ -104,32 +103,4 @@ pub(super) fn proven(trace: &BoundTrace, certificate: &TraceCertificate) -> Opti
     let rent = certificate.rent_of_all(&trace.offered);
     let bound = (sum - rent) / trace.count();
     Some(bound - ROUNDING * (sum + rent) / trace.count())
-}
-
-/// The envelopes of each class's bundles at the prices of each interval.
-#[derive(Default)]
-pub(super) struct Envelopes {
-    by_class: Vec<Vec<Envelope>>,
-    /// Scratch: the rent of each bundle.
-    rents: Vec<f64>,
-}
-
-impl Envelopes {
-    /// Recomputes the envelopes for these prices and reuses their memory, because a climb computes about
-    /// 100,000 envelopes.
-    pub(super) fn renew(&mut self, bundles: &[Bundles], certificate: &TraceCertificate) {
-        self.by_class.resize(bundles.len(), Vec::new());
-        for (bundles, envelopes) in bundles.iter().zip(&mut self.by_class) {
-            envelopes.resize(certificate.prices.len(), Envelope::default());
-            for (prices, envelope) in certificate.prices.iter().zip(envelopes) {
-                bundles.put_rents(prices, &mut self.rents);
-                envelope.renew(bundles, &self.rents);
-            }
-        }
-    }
-
-    /// Returns the envelopes of a class, by interval.
-    pub(super) fn of_class(&self, class: usize) -> &[Envelope] {
-        &self.by_class[class]
-    }
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Problem;
+use crate::classes::Bundles;
 use crate::pricing::{Pricer, Rings};
 use crate::trace_bound::prices::ClimbStart;
 use crate::trace_bound::trace::BoundTrace;
@@ -23,14 +24,13 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
     Some(sum / to_f64(problem.jobs.len()))
 }
 
-/// Returns the best mean completion time on one machine as large as all GPUs, in seconds; `None` if there are
-/// too many bundles to enumerate.
+/// Returns the best mean completion time on one machine as large as all GPUs, in seconds; `all` has every
+/// bundle, by class.
 ///
 /// A GPU of type g counts `q_g`: a job's size is the minimum q·n seconds per step, and the machine processes
 /// Σ `q_g C_g` per second, always for the job with the least remaining work. The bound is valid for all q ≥
 /// 0; several likely values are tried.
-pub(super) fn squashed(trace: &BoundTrace, start: Option<&ClimbStart>) -> Option<f64> {
-    let bundles = trace.all()?;
+pub(super) fn squashed(trace: &BoundTrace, all: &[Bundles], start: Option<&ClimbStart>) -> f64 {
     let types = trace.offered.len();
     let mut counted = vec![vec![1.0; types]];
     counted.extend((0..types).map(|ty| (0..types).map(|column| f64::from(u8::from(column == ty))).collect()));
@@ -40,18 +40,17 @@ pub(super) fn squashed(trace: &BoundTrace, start: Option<&ClimbStart>) -> Option
     }
     let single = |ty: usize| {
         let alone: Vec<u32> = (0..types).map(|column| u32::from(column == ty)).collect();
-        let speeds = bundles.iter().filter_map(|bundles| Some(bundles.speed(bundles.find(&alone)?)));
+        let speeds = all.iter().filter_map(|bundles| Some(bundles.speed(bundles.find(&alone)?)));
         speeds.fold(0.0, f64::max)
     };
     counted.push((0..types).map(single).collect());
     let mean = |counted: &Vec<f64>| {
         let machine: f64 =
             counted.iter().zip(&trace.offered).map(|(rate, &gpus)| rate * f64::from(gpus)).sum();
-        let sizes: Vec<f64> =
-            bundles.iter().map(|bundles| bundles.unit_cost(0.0, counted) / machine).collect();
+        let sizes: Vec<f64> = all.iter().map(|bundles| bundles.unit_cost(0.0, counted) / machine).collect();
         if machine > 0.0 { shortest_first(trace, &sizes) } else { 0.0 }
     };
-    counted.iter().map(mean).max_by(f64::total_cmp)
+    counted.iter().map(mean).fold(0.0, f64::max)
 }
 
 /// Returns the mean completion time on one machine with these step sizes by class.

@@ -99,6 +99,35 @@ fn the_form_of_the_step_time_is_kept() {
     assert!((speed.alpha() / speed.beta() - 20.0).abs() < 1e-9, "{speed}");
 }
 
+#[test]
+fn rates_of_one_model_are_compared_at_one_batch() {
+    let jobs = |a: &str, b: &str| {
+        let job = |(name, model, batch, throughput): (&str, &str, u64, &str)| {
+            format!(
+                "  - {{name: {name}, model: {model}, samples_per_epoch: 10, epochs: 1, global_batch: {batch}, \
+                 model_size: 0, command: x, throughput: {{{throughput}}}}}\n"
+            )
+        };
+        let list = [("a", "m", 10, a), ("b", "m", 1000, b), ("new", "new", 100, "v100: 1000")].map(job);
+        hsched_model::formats::jobs::parse(&format!("jobs:\n{}", list.concat())).expect("jobs")
+    };
+    let estimated = |jobs: &[Job], cache: &Cache| {
+        let matrix = ThroughputMatrix::new(jobs, &[gpu("t4")], cache, Estimates::All);
+        let [SpeedCell::Known(known)] = matrix.row(2) else { panic!("no estimate") };
+        known.speed.rate_at(100.0)
+    };
+    let check = |rate: f64, expected: f64| assert!((rate / expected - 1.0).abs() < 1e-9, "{rate} {expected}");
+    // Both types are equally fast, but the rate is 0.5/s at a batch of 10, and 0.99/s at 1000.
+    let (v100, t4) = ("v100: {alpha_ms: 10000, beta_ms: 1000}", "t4: {alpha_ms: 10000, beta_ms: 1000}");
+    let none = Cache::default();
+    let together = estimated(&jobs(&format!("{v100}, {t4}"), ""), &none);
+    check(estimated(&jobs(v100, t4), &none), together);
+    // A measured speed is compared at the measured batch.
+    let mut cache = Cache::default();
+    learn(&mut cache, &key("m", "v100"), 10, 0.5);
+    check(estimated(&jobs("", t4), &cache), together);
+}
+
 /// A table of measured rates: group, batch, type and samples per second. A cell is held out with all its
 /// batches.
 type Rates = Vec<(String, Option<Precision>, u64, String, f64)>;

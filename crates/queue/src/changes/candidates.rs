@@ -251,11 +251,13 @@ impl ChangeContext<'_> {
         some.map(set).filter(|set| self.is_taken_and_fits(set)).collect()
     }
 
-    /// Returns the most GPUs per node that enough nodes have; `None` if they have as many as requested.
+    /// Returns the most GPUs per node that enough nodes have; `None` if they have as many as requested, or far fewer.
     fn most_gpus_per_node(&self) -> Option<u32> {
         let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
         let counts = self.snapshot.nodes.iter().flat_map(|node| room::stock(node).into_values());
-        let counts: BTreeSet<u32> = counts.filter(|count| *count < per_node).collect();
+        let is_small =
+            |count: &u32| *count < per_node && u64::from(*count) * LEAST_PART >= u64::from(per_node);
+        let counts: BTreeSet<u32> = counts.filter(is_small).collect();
         let fits = |per_node: &u32| {
             let change = Change::Gpus { nodes, per_node: *per_node };
             room::fits(self.snapshot, &ChangeSet::new(change, None).applied(self.request))

@@ -11,12 +11,13 @@ pub fn own_preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a Q
     preempted(snapshot, request).into_iter().filter(|job| job.ours).collect()
 }
 
-/// Returns the running jobs that Slurm may preempt for a job with this request, on a node that the request could
+/// Returns the running jobs whose GPUs Slurm may free for a job with this request, on a node that the request could
 /// use: those of a preemptible partition with a lower tier, or of a QOS that the request's QOS may preempt.
 pub(crate) fn preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a QueueJob> {
     let qos = snapshot.qos_of(request);
     let lower = snapshot.qos_preempts.get(qos);
-    if lower.is_none() && !snapshot.partitions.iter().any(|partition| partition.preemptible) {
+    let makes_room = |partition: &QueuePartition| partition.preemptible && !partition.suspends;
+    if lower.is_none() && !snapshot.partitions.iter().any(makes_room) {
         return Vec::new();
     }
     let nodes = |request: &Request| -> BTreeSet<&NodeName> {
@@ -33,7 +34,7 @@ pub(crate) fn preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'
     let higher: Vec<_> = names.into_iter().filter_map(partition).collect();
     let by_partition = |job: &QueueJob| {
         let low = job.partitions.iter().filter_map(|name| partition_of(snapshot, name));
-        low.filter(|low| low.preemptible)
+        low.filter(|low| makes_room(low))
             .any(|low| higher.iter().any(|(tier, nodes)| *tier > low.tier && is_on(job, nodes)))
     };
     let possible = nodes(request);

@@ -386,8 +386,6 @@ fn any_name_becomes_one() {
     assert_eq!(name("#!/bin/sh\n#SBATCH --job-name=%x", "x").as_deref(), Some("x"));
 }
 
-const SWEPT: [&str; 4] = ["sweep", "command", "env", "node_setup"];
-
 proptest! {
     #[test]
     fn no_script_is_too_odd(script in "(#SBATCH |[ \\n\\\\'\"$(){}<>|&;=#-]|srun |python |a\\.py|torchrun |if |fi|--gres=gpu:|--time=|-N|[0-9]|.){0,60}") {

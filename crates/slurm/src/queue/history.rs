@@ -151,8 +151,7 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
 ";
 
     fn cluster() -> Cluster {
-        let line = "v[1-2]|gpu*|1:00|idle|gpu:v100:4|(null)|0/8/0/8|1|0||\u{1e}\n";
-        sinfo::parse(&line.replace('|', "\u{1f}")).expect("nodes").0
+        sinfo::tests::cluster(&["v[1-2]|gpu*|1:00|idle|gpu:v100:4|(null)|0/8/0/8|1|0||"])
     }
 
     fn read(text: &str) -> (Vec<EndedJob>, Vec<String>) {

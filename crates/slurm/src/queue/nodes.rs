@@ -46,9 +46,12 @@ mod tests {
     use hsched_queue::{HeldNodes, NodeHolding, Snapshot};
 
     fn cluster(used: &str) -> Cluster {
-        let line = format!("v1|gpu*|1:00|mixed|gpu:v100:20|{used}|8/8/0/16|64000|1000|v100,ib|none\u{1e}\n");
-        let other = "v2|gpu*|1:00|drained|gpu:v100:4|(null)|0/0/16/16|64000|0||none\u{1e}\nv3|gpu*|1:00|maint|gpu:v100:4|(null)|0/0/16/16|1|0||\u{1e}\nv4|gpu*|1:00|down*|||0/0/1/1|1|0||\u{1e}\n";
-        sinfo::parse(&(line + other).replace('|', "\u{1f}")).expect("nodes").0
+        sinfo::tests::cluster(&[
+            &format!("v1|gpu*|1:00|mixed|gpu:v100:20|{used}|8/8/0/16|64000|1000|v100,ib|none"),
+            "v2|gpu*|1:00|drained|gpu:v100:4|(null)|0/0/16/16|64000|0||none",
+            "v3|gpu*|1:00|maint|gpu:v100:4|(null)|0/0/16/16|1|0||",
+            "v4|gpu*|1:00|down*|||0/0/1/1|1|0||",
+        ])
     }
 
     #[test]

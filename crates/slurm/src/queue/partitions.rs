@@ -22,6 +22,7 @@ pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<Que
         qos: named(&partition_limits.allow_qos),
         limit_qos: partition_limits.limit_qos.clone(),
         preemptible: by_tier && partition_limits.preempted && partition_limits.tier < highest,
+        suspends: partition_limits.suspends,
         exclusive: partition_limits.exclusive,
         billing: weights(&partition_limits.billing).map(|weights| Billing { weights, weigh }),
     })
@@ -76,7 +77,7 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
         let [gpu, hi] = seen.as_slice() else { panic!("two: {seen:?}") };
         assert_eq!((gpu.default, gpu.default_time_s, gpu.tier), (true, Some(Seconds(3600.0)), Some(1)));
         assert_eq!((gpu.max_nodes, gpu.accounts.as_ref(), gpu.exclusive), (None, None, false));
-        assert!(gpu.preemptible && !hi.preemptible && hi.exclusive);
+        assert!(gpu.preemptible && !gpu.suspends && !hi.preemptible && hi.exclusive);
         assert_eq!((hi.max_nodes, hi.default_time_s, hi.max_time_s), (Some(2), None, Some(Seconds(10800.0))));
         assert_eq!(hi.accounts.as_ref().map(BTreeSet::len), Some(2));
         assert!(hi.qos.as_ref().is_some_and(|qos| qos.contains("fast")));

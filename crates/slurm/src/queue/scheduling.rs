@@ -53,10 +53,18 @@ pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Opt
     // Without different tiers, no job preempts another.
     let tiers: BTreeSet<u32> = partitions.iter().filter_map(|partition| partition.tier).collect();
     let is_needless = kind.ends_with("partition_prio") && tiers.len() == 1;
-    (is_on && !is_needless)
-        .then(|| {
+    (is_on && !is_needless).then(|| {
+        if suspends(config) {
+            "Slurm may suspend jobs here (PreemptMode=SUSPEND): they keep their GPUs and memory, so no request counts as starting in their place; that your job itself may be suspended is ignored".to_owned()
+        } else {
             format!("Slurm may preempt jobs here (PreemptType={kind}): a request starts in place of the running jobs that it may preempt; that your job itself may be preempted is ignored")
-        })
+        }
+    })
+}
+
+/// Returns whether preempted jobs are suspended, unless their partition or QOS has another mode.
+fn suspends(config: &Config) -> bool {
+    config.get("PreemptMode").is_some_and(|mode| mode.to_ascii_uppercase().contains("SUSPEND"))
 }
 
 /// Returns the contribution of each QOS to the priority of its jobs, from the QOS priorities; empty if QOS
@@ -69,10 +77,10 @@ pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTre
     qos.iter().map(|(name, priority)| (name.clone(), to_f64(weight) * priority / highest)).collect()
 }
 
-/// Returns the QOS whose jobs each QOS may preempt; empty unless Slurm preempts by QOS.
+/// Returns the QOS whose jobs each QOS may preempt; empty unless Slurm preempts by QOS, and also if it suspends them.
 pub(super) fn qos_preempts(config: &Config, site: &SiteLimits) -> BTreeMap<String, BTreeSet<String>> {
     let mode = config.get("PreemptMode").unwrap_or_default().to_ascii_uppercase();
-    if !by_qos(config) || mode == "OFF" {
+    if !by_qos(config) || mode == "OFF" || suspends(config) {
         return BTreeMap::new();
     }
     let mut preempts = site.qos_preempts.clone();
@@ -167,6 +175,7 @@ mod tests {
         check("PreemptType = preempt/partition_prio\nPreemptMode = OFF\n", [1, 2], false);
         check("PreemptType = preempt/qos\nPreemptMode = CANCEL\n", [1, 1], true);
         check("PreemptType = preempt/none\nPreemptMode = OFF\n", [1, 2], false);
+        check("PreemptType = preempt/partition_prio\nPreemptMode = GANG,SUSPEND\n", [1, 2], true);
         check("", [1, 2], false);
     }
 
@@ -193,6 +202,7 @@ mod tests {
             "fair: fair; high: high,low,normal; low: low; normal: normal"
         );
         assert_eq!(preempts("PreemptType = preempt/qos\nPreemptMode = OFF\n"), "");
+        assert_eq!(preempts("PreemptType = preempt/qos\nPreemptMode = GANG,SUSPEND\n"), "");
         assert_eq!(preempts("PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE\n"), "");
     }
 

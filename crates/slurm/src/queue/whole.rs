@@ -113,12 +113,12 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{sinfo, time};
+    use crate::sinfo::tests::cluster;
+    use crate::time;
 
     #[test]
     fn what_has_no_answer_is_missing_and_the_rest_is_there() {
-        let line = "v1|gpu*|1:00|mixed|gpu:v100:20|gpu:v100:19|8/8/0/16|64000|1000|v100|none\u{1e}\n";
-        let (cluster, _) = sinfo::parse(&line.replace('|', "\u{1f}")).expect("nodes");
+        let cluster = cluster(&["v1|gpu*|1:00|mixed|gpu:v100:20|gpu:v100:19|8/8/0/16|64000|1000|v100|none"]);
         let job = "7|PENDING|man|bio|normal|gpu|PRIORITY|2026-11-22T10:00:00|N/A|1:00:00|1|3|3|cpu=1|gres:gpu:1|N/A|N/A|N/A||(null)|(null)|OK|Priority\u{1e}\n"
             .replace('|', "\u{1f}");
         let at = Time(time::unix("2026-11-22T12:00:00").expect("a date"));
@@ -158,8 +158,7 @@ mod tests {
 
     #[test]
     fn what_ended_since_the_history_was_asked_for_is_added_once() {
-        let line = "v1|gpu*|1:00|idle|gpu:v100:4|(null)|0/8/0/8|1|0||\u{1e}\n";
-        let (cluster, _) = sinfo::parse(&line.replace('|', "\u{1f}")).expect("nodes");
+        let cluster = cluster(&["v1|gpu*|1:00|idle|gpu:v100:4|(null)|0/8/0/8|1|0||"]);
         let job = |end: &str| {
             format!("bin|bio|gpu|COMPLETED|2026-11-22T08:00:00|2026-11-22T09:00:00|2026-11-22T{end}|720|1|4|cpu=4||v1\n")
                 .replace('|', "\u{1f}")

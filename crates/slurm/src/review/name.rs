@@ -25,10 +25,8 @@ pub struct NameReview {
     pub gpus: Quantity,
     /// The idle fraction of the GPUs; `None` if it was not measured.
     pub idle_share: Option<f64>,
-    /// The runs that did not complete and were not interrupted, by their state in lower case.
+    /// The runs that did not complete, by their state in lower case.
     pub failures: BTreeMap<String, usize>,
-    /// The runs that Slurm preempted or requeued, by their state in lower case.
-    pub interruptions: BTreeMap<String, usize>,
     /// Number of runs that completed or ended because of their time or memory limit: a recommendation could
     /// have cut them.
     pub ended: usize,
@@ -72,10 +70,9 @@ const MORE: f64 = 1.0;
 fn of_name(runs: &[&AccountedRun]) -> Option<NameReview> {
     let latest =
         *runs.iter().max_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(std::cmp::Ordering::Equal))?;
-    let (mut failures, mut interruptions) = (BTreeMap::new(), BTreeMap::new());
+    let mut failures = BTreeMap::new();
     for run in runs.iter().filter(|run| run.state != SlurmState::Completed) {
-        let kinds = if is_interrupted(&run.state) { &mut interruptions } else { &mut failures };
-        *kinds.entry(run.state.to_string().to_lowercase()).or_insert(0) += 1;
+        *failures.entry(run.state.to_string().to_lowercase()).or_insert(0) += 1;
     }
     let ended: Vec<&AccountedRun> = runs.iter().copied().filter(|run| could_be_cut(run)).collect();
     let whole = || ended.iter().copied().filter(|run| run.state != SlurmState::OutOfMemory);
@@ -89,7 +86,6 @@ fn of_name(runs: &[&AccountedRun]) -> Option<NameReview> {
         gpus: Quantity { asked: latest.gpus.map(f64::from), ..Quantity::default() },
         idle_share: gpus::idle_share(whole()),
         failures,
-        interruptions,
         ended: ended.len(),
         cut: 0,
         waited_h: waited / 3600.0,
@@ -128,9 +124,17 @@ impl NameReview {
         to_f64(self.cut) / to_f64(self.ended.max(1))
     }
 
+    /// Returns the runs that Slurm preempted or requeued (`interrupted`), or all others that did not complete, by their
+    /// state in lower case.
+    pub fn incomplete(&self, interrupted: bool) -> impl Iterator<Item = (&str, usize)> {
+        let is_meant = move |kind: &str| is_interrupted(&SlurmState::parse(kind)) == interrupted;
+        let kinds = self.failures.iter().map(|(kind, runs)| (kind.as_str(), *runs));
+        kinds.filter(move |(kind, _)| is_meant(kind))
+    }
+
     /// Returns the number of runs that were not interrupted.
     pub fn uninterrupted(&self) -> usize {
-        self.runs - self.interruptions.values().sum::<usize>()
+        self.runs - self.incomplete(true).map(|(_, runs)| runs).sum::<usize>()
     }
 
     /// Adds the recommendations, from the runs that could have been cut.

@@ -12,10 +12,16 @@ use proptest::prelude::*;
 use super::*;
 use hsched_model::{Availability, Seconds};
 
-/// Converts lines written with `|` between the fields to hsched's format.
-fn framed(lines: &[&str]) -> String {
+/// Returns the output of sinfo for lines written with `|` between the fields. All tests of the crate write
+/// their lines with it, so a new field gets its value for them here.
+pub(crate) fn framed(lines: &[&str]) -> String {
     let ends = |line: &&str| line.replace('|', "\u{1f}") + "\u{1e}\n";
     lines.iter().map(ends).collect()
+}
+
+/// Returns the cluster that such lines show.
+pub(crate) fn cluster(lines: &[&str]) -> Cluster {
+    read(lines).0
 }
 
 fn read(lines: &[&str]) -> (Cluster, Vec<String>) {

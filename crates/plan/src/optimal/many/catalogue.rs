@@ -93,10 +93,10 @@ impl<'a> Catalogue<'a> {
     /// Computes the resources used by all bundles.
     fn measure(&mut self) {
         let bundles = self.counts.chunks_exact(self.types).zip(&self.inside).zip(&self.shape_of);
-        let uses = |((counts, &inside), &shape): ((&[u32], &bool), &usize)| {
-            uses(self.shapes[shape], counts, inside, &self.rules).collect::<Vec<f64>>()
-        };
-        self.uses = bundles.flat_map(uses).collect();
+        self.uses.clear();
+        for ((counts, &inside), &shape) in bundles {
+            self.uses.extend(uses(self.shapes[shape], counts, inside, &self.rules));
+        }
     }
 
     /// Returns the bundles for these replicas, and adds them if they are new.
@@ -147,8 +147,15 @@ impl<'a> Catalogue<'a> {
 
     /// Computes the rents of all bundles at these prices.
     pub(super) fn look_at(&mut self, prices: &[f64]) {
-        self.rents.clear();
-        self.rents.extend(self.uses.chunks_exact(prices.len()).map(|uses| rent(uses, prices)));
+        let mut rents = std::mem::take(&mut self.rents);
+        self.put_rents(prices, &mut rents);
+        self.rents = rents;
+    }
+
+    /// Overwrites `rents` with the rents of all bundles at these prices.
+    pub(super) fn put_rents(&self, prices: &[f64], rents: &mut Vec<f64>) {
+        rents.clear();
+        rents.extend(self.uses.chunks_exact(prices.len()).map(|uses| rent(uses, prices)));
     }
 
     /// Returns a bundle's rent at the latest prices.

@@ -160,6 +160,9 @@ impl OnNodes<'_, '_> {
 
     /// Returns how much more a job's placement costs than its best choice at the market's prices.
     fn regret(&mut self, job: usize) -> f64 {
+        if let Some(known) = self.regrets[job] {
+            return known;
+        }
         let kind = self.kind_of[job];
         if self.near[kind].is_empty() {
             self.near[kind] = self.nearest(kind);
@@ -173,7 +176,9 @@ impl OnNodes<'_, '_> {
         let replicas = self.pricers[job].job.replicas_in(&place.gpus);
         let uses = catalogue.used(self.pricers[job].job, &replicas, place.node.is_some());
         let paid: f64 = uses.zip(self.prices).map(|(count, price)| count * price).sum();
-        self.weights[job] * place.cost + paid - best
+        let regret = self.weights[job] * place.cost + paid - best;
+        self.regrets[job] = Some(regret);
+        regret
     }
 
     /// Places jobs again one by one, each as it wishes, and reverts if that does not lower their cost; returns the

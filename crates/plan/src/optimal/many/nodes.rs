@@ -25,6 +25,8 @@ pub(crate) struct OnNodes<'a, 'b> {
     fastest: Vec<Vec<u32>>,
     /// By kind: indices of the bundles with the lowest cost at the market's prices; empty until computed.
     pub(super) near: Vec<Vec<u32>>,
+    /// By job: what its placement costs beyond its best choice; `None` until computed.
+    pub(super) regrets: Vec<Option<f64>>,
     /// Scratch: the costs of bundles.
     values: Vec<(f64, usize)>,
 }
@@ -60,6 +62,7 @@ pub(crate) fn on_nodes<'a, 'b>(
         prices,
         fastest: kinds.lists.iter().map(fastest_first).collect(),
         near: vec![Vec::new(); kinds.all.len()],
+        regrets: vec![None; weights.len()],
         values: Vec::new(),
     };
     let bundle = |job: usize| all.list(job).bundles[bundle_of[job]];
@@ -123,6 +126,7 @@ impl<'a> OnNodes<'a, '_> {
     pub(super) fn put(&mut self, job: usize, place: RingPlacement) {
         self.layout.take(&place);
         self.places[job] = place;
+        self.regrets[job] = None;
     }
 
     /// Returns the placement of a bundle, if it fits.

@@ -91,30 +91,16 @@ fn violated(
     by_replica: bool,
     (least, candidates): (f64, Candidates),
 ) -> Vec<Vec<(f64, NodeRule)>> {
-    let types = problem.gpu_types.len();
-    let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
-    let mut broken = vec![Vec::new(); types];
-    for (gpu_type, broken) in broken.iter_mut().enumerate() {
-        let nodes: Vec<u32> = problem.nodes.iter().map(|node| node.gpus[gpu_type]).collect();
-        let largest = nodes.iter().copied().max().unwrap_or(0);
+    let largest = |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty]).max().unwrap_or(0);
+    let largest: Vec<u32> = (0..problem.gpu_types.len()).map(largest).collect();
+    let rings = rings(&largest, kinds, mix, by_replica);
+    let mut broken = vec![Vec::new(); largest.len()];
+    for (gpu_type, (broken, rings)) in broken.iter_mut().zip(rings).enumerate() {
+        let largest = largest[gpu_type];
         if !(2..=LARGEST).contains(&largest) {
             continue;
         }
-        // Rings and other replicas, by their GPUs of the type.
-        let mut rings = vec![0.0; largest as usize + 1];
-        for (weight, choice) in mix {
-            for (kind, &bundle) in kinds.all.iter().zip(choice) {
-                let list = &kinds.lists[kind.list];
-                let bundle = list.bundles[bundle as usize];
-                let (count, size) = (kinds.catalogue.counts(bundle)[gpu_type], list.job().size(gpu_type));
-                let jobs = weight / total * to_f64(kind.jobs.len());
-                if kinds.catalogue.is_inside(bundle) && !by_replica {
-                    rings[(count * size) as usize] += jobs;
-                } else if list.job().needs_blocks() && count > 0 {
-                    rings[size as usize] += f64::from(count) * jobs;
-                }
-            }
-        }
+        let nodes: Vec<u32> = problem.nodes.iter().map(|node| node.gpus[gpu_type]).collect();
         for worth in candidates(largest) {
             // The GPUs themselves are also a resource, so no rule counts single GPUs.
             if by_replica && worth[1] > 0.0 {
@@ -128,6 +114,31 @@ fn violated(
         }
     }
     broken
+}
+
+/// Returns how many rings and other replicas a mix of choices has, by type and number of GPUs up to the
+/// largest node.
+fn rings(largest: &[u32], kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], by_replica: bool) -> Vec<Vec<f64>> {
+    let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
+    let mut rings: Vec<Vec<f64>> = largest.iter().map(|&gpus| vec![0.0; gpus as usize + 1]).collect();
+    for (weight, choice) in mix {
+        for (kind, &bundle) in kinds.all.iter().zip(choice) {
+            let list = &kinds.lists[kind.list];
+            let bundle = list.bundles[bundle as usize];
+            let is_ring = kinds.catalogue.is_inside(bundle) && !by_replica;
+            if !is_ring && !list.job().needs_blocks() {
+                continue;
+            }
+            let jobs = weight / total * to_f64(kind.jobs.len());
+            let counts = kinds.catalogue.counts(bundle).iter().zip(&mut rings).enumerate();
+            for (gpu_type, (&count, rings)) in counts.filter(|(_, (count, _))| **count > 0) {
+                let size = list.job().size(gpu_type);
+                let (gpus, number) = if is_ring { (count * size, 1.0) } else { (size, f64::from(count)) };
+                rings[gpus as usize] += number * jobs;
+            }
+        }
+    }
+    rings
 }
 
 /// Returns candidate counts of rings by GPUs: how many parts of a size they take, and the dual-feasible

@@ -23,6 +23,8 @@ struct Balance {
     offered: Vec<f64>,
     used: Vec<f64>,
     pressure: f64,
+    /// The market's prices, plus the price of the imbalance of each resource at the start of a sweep.
+    slopes: Vec<f64>,
 }
 
 /// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is assigned twice
@@ -44,7 +46,9 @@ pub(crate) fn switch(
     }
     let least = prices.iter().copied().fold(0.0, f64::max) * LEAST_PRICE;
     let least = prices.iter().map(|price| price.max(least)).collect();
-    let mut balance = Balance { prices: least, offered: kinds.capacity.clone(), used, pressure: 0.0 };
+    let mut balance =
+        Balance { prices: least, offered: kinds.capacity.clone(), used, pressure: 0.0, slopes: Vec::new() };
+    let mut outlay = Vec::new();
     for pressure in PRESSURES {
         balance.pressure = pressure;
         for _ in 0..SWEEPS {
@@ -52,8 +56,10 @@ pub(crate) fn switch(
             if balance.is_met() && stop() {
                 return;
             }
+            balance.slopes_at(prices);
+            kinds.catalogue.put_rents(&balance.slopes, &mut outlay);
             for (kind, choices) in kinds.all.iter().zip(chosen.iter_mut()) {
-                while let Some((place, to)) = balance.best_switch(kinds, kind, choices) {
+                while let Some((place, to)) = balance.best_switch(kinds, kind, choices, &outlay) {
                     let from = choices[place].0;
                     balance.change(kinds.uses(kind, from), kinds.uses(kind, to));
                     choices[place].1 -= 1;
@@ -83,6 +89,7 @@ impl Balance {
         kinds: &JobKinds<'_>,
         kind: &JobKind,
         choices: &[(usize, u32)],
+        outlay: &[f64],
     ) -> Option<(usize, usize)> {
         let list = &kinds.lists[kind.list];
         let rent = |place: usize| kinds.catalogue.rent(list.bundles[place]);
@@ -90,7 +97,13 @@ impl Balance {
         for (place, &(from, _)) in choices.iter().enumerate() {
             let value = kind.scale * list.costs[from] + rent(from);
             let least = -1e-12 * value;
+            // The cost of the imbalance is convex: a switch to a bundle above this did not lower the market cost at the
+            // start of the sweep. A sweep without switches is the last one.
+            let most = kind.scale * list.costs[from] + outlay[list.bundles[from] as usize];
             for (to, (cost, &bundle)) in list.costs.iter().zip(&list.bundles).enumerate() {
+                if kind.scale * cost + outlay[bundle as usize] >= most {
+                    continue;
+                }
                 let paid = kinds.catalogue.rent(bundle);
                 let loss = kind.scale * cost + paid - value;
                 if loss >= self.pressure * (rent(from) + paid) || to == from {
@@ -116,6 +129,16 @@ impl Balance {
             }
         }
         sum
+    }
+
+    /// Computes the slopes of the market cost in each resource; prices are those of the market.
+    fn slopes_at(&mut self, prices: &[f64]) {
+        let slope = |ty: usize| {
+            let excess = self.used[ty] - self.offered[ty];
+            let pressure = if excess > 0.0 { self.pressure } else { -self.pressure.min(IDLE) };
+            prices[ty] + pressure * self.prices[ty]
+        };
+        self.slopes = (0..prices.len()).map(slope).collect();
     }
 
     fn weight(&self, ty: usize, used: f64) -> f64 {

@@ -3,7 +3,9 @@
 use insta::assert_snapshot;
 
 use super::super::read;
-use super::{SWEPT, yaml};
+use super::yaml;
+
+const SWEPT: [&str; 4] = ["sweep", "command", "env", "node_setup"];
 
 /// Returns some keys of a script's job, and its remarks.
 fn made(script: &str, keys: &[&str]) -> String {

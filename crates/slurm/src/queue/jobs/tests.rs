@@ -6,10 +6,8 @@ use hsched_queue::Asks;
 
 /// Nodes v1 to v3 with four V100, m with two types, u with untyped GPUs.
 fn cluster() -> Cluster {
-    let node =
-        |name: &str, gres: &str| format!("{name}|gpu*|1:00|mixed|{gres}|(null)|0/8/0/8|64000|0||\u{1e}\n");
-    let text = node("v[1-3]", "gpu:v100:4") + &node("m", "gpu:v100:2,gpu:t4:2");
-    sinfo::parse(&text.replace('|', "\u{1f}")).expect("nodes").0
+    let node = |name: &str, gres: &str| format!("{name}|gpu*|1:00|mixed|{gres}|(null)|0/8/0/8|64000|0||");
+    sinfo::tests::cluster(&[&node("v[1-3]", "gpu:v100:4"), &node("m", "gpu:v100:2,gpu:t4:2")])
 }
 
 fn read(text: &str) -> (Vec<QueueJob>, Vec<String>) {
