@@ -266,6 +266,9 @@ fn the_command_of_a_new_job_has_the_options_of_the_old_one() {
         complete["command"],
         "sbatch --job-name=bert --partition=gpu --cpus-per-task=4 --mem=8G --gres=gpu:v100:1 ROOT/home/desk/train.sh big"
     );
+    // The new job does not replace the old one by itself.
+    let page = sandbox.run("why 8 --futures 5 --budget 1h").exits(0).stdout;
+    assert!(page.contains("     After that, cancel this job: scancel --state=PENDING 8\n"), "{page}");
     let gone = told("/no/script.sh");
     assert_eq!(
         (&gone["command"], &gone["command_unknown"]),

@@ -285,7 +285,11 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
     notes.extend(report.queue.growth().filter(|_| report.may_start()));
     notes.extend(report.queue.reached_limits());
     notes.extend(report.queue.rests_on());
-    notes.extend(report.queue.snapshot.notes.iter().map(|note| format!("{}: {note}", report.queue.label())));
+    // Without an estimate, it does not matter how the queue was simulated.
+    if report.may_start() || !rows.is_empty() {
+        let notes_of_queue = report.queue.snapshot.notes.iter();
+        notes.extend(notes_of_queue.map(|note| format!("{}: {note}", report.queue.label())));
+    }
     if !rows.is_empty() {
         let hint = if report.script.file.is_some() {
             format!(" To write change 1: hsched when {name} --apply 1")
