@@ -52,7 +52,11 @@ impl<'a> Log<'a> {
             context,
             format,
             backend,
-            story: RefCell::new(Story::of(backend)),
+            // Jobs on devices are added with the first turn, so a dry run leaves no trace of them.
+            story: RefCell::new(match backend {
+                BackendKind::Devices if dry_run => Story::preview(),
+                _ => Story::of(backend),
+            }),
             failed: RefCell::default(),
             noted: RefCell::default(),
             named_slow: RefCell::default(),

@@ -353,6 +353,21 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
 #[test]
 fn where_there_is_no_queue_submissions_are_processes() {
     let told = |backend: BackendKind, answer: Answer| {
+#[test]
+fn a_preview_does_not_refer_to_a_state_that_it_does_not_store() {
+    let last = |mut story: Story| {
+        for job in ["a", "b", "c", "d"] {
+            story.hear(Update::Action(&Action::Wait { job: name(job), why: "no GPUs".into() }));
+        }
+        story.lines(&state(Vec::new())).pop().map(|line| line.text)
+    };
+    assert_eq!(
+        last(Story::of(BackendKind::Devices)).as_deref(),
+        Some("2 more jobs are waiting: hsched status shows why")
+    );
+    assert_eq!(last(Story::preview()).as_deref(), Some("2 more jobs are waiting"));
+}
+
         let rules = Rules { backend, ..rules() };
         let job = JobState {
             phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Meant),
