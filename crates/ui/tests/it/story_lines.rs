@@ -198,6 +198,9 @@ fn a_stop_that_saved_nothing_is_called_an_interruption() {
     assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint, in 30 s at the earliest"]);
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
     assert_eq!(saved[1..], ["saved a checkpoint; resumes after epoch 1 of 10"]);
+    let ended = |more: &str| told(runs(more), vec![reports(4.0, 1..=1), ends(End::Interrupted, 5.0)]);
+    assert_eq!(ended("")[1..], ["was interrupted; resumes after epoch 1 of 10, if its program saves"]);
+    assert_eq!(ended(", checkpoint: {grace: 5s}")[1..], ["was interrupted; resumes after epoch 1 of 10"]);
     let failed = End::Failed { exit: 7, signal: 0 };
     let last = told(runs(", retries: 1"), vec![ends(failed.clone(), 5.0)]);
     assert_eq!(last, ["failed with exit status 7, last retry; starts over, in 30 s at the earliest"]);
@@ -351,9 +354,6 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
 }
 
 #[test]
-fn where_there_is_no_queue_submissions_are_processes() {
-    let told = |backend: BackendKind, answer: Answer| {
-#[test]
 fn a_preview_does_not_refer_to_a_state_that_it_does_not_store() {
     let last = |mut story: Story| {
         for job in ["a", "b", "c", "d"] {
@@ -368,6 +368,9 @@ fn a_preview_does_not_refer_to_a_state_that_it_does_not_store() {
     assert_eq!(last(Story::preview()).as_deref(), Some("2 more jobs are waiting"));
 }
 
+#[test]
+fn where_there_is_no_queue_submissions_are_processes() {
+    let told = |backend: BackendKind, answer: Answer| {
         let rules = Rules { backend, ..rules() };
         let job = JobState {
             phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Meant),
