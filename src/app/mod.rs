@@ -20,6 +20,7 @@ pub(crate) mod goals;
 pub(crate) mod guesses;
 pub(crate) mod input;
 pub(crate) mod last_error;
+pub(crate) mod line_ends;
 pub(crate) mod metrics;
 pub(crate) mod named;
 pub(crate) mod notify;
