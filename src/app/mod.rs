@@ -27,6 +27,7 @@ pub(crate) mod notify;
 pub(crate) mod offer;
 pub(crate) mod output;
 pub(crate) mod pareto;
+pub(crate) mod patterns;
 pub(crate) mod planning;
 pub(crate) mod policy_args;
 pub(crate) mod policy_flags;
