@@ -24,6 +24,7 @@ pub(crate) fn windows_line_ends(command: &Command, workdir: &Path) -> Option<Str
 }
 
 /// Returns whether a file is a script whose first line ends with a carriage return.
+#[expect(clippy::disallowed_methods, reason = "only the first line of a file of the user is read")]
 fn has_windows_line_end(path: &Path) -> bool {
     let mut begin = Vec::new();
     // A pipe would block the reader.
@@ -38,6 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test writes the scripts of a user")]
     fn a_script_with_windows_line_ends_is_named_with_the_remedy() {
         let folder = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writes");
