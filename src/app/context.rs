@@ -72,6 +72,15 @@ impl Context {
         Ok(Self { settings, wrong_settings, terminal, clock: SystemClock::default(), slurm, directory })
     }
 
+    /// Returns this context with another state directory.
+    pub(crate) fn with_state_dir(&self, root: PathBuf) -> Self {
+        let mut settings = self.settings.clone();
+        settings.state_dir = Some(root);
+        let slurm = SlurmClient::new(settings.slurm_timeout.0);
+        let (terminal, directory) = (self.terminal, self.directory.clone());
+        Self { settings, wrong_settings: None, terminal, clock: SystemClock::default(), slurm, directory }
+    }
+
     /// Refuses a feature that the site's administrators have disabled.
     ///
     /// # Errors

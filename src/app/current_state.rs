@@ -8,7 +8,7 @@ use hsched_engine::live::{ReportedData, reported};
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, StateView};
 use hsched_engine::{
-    EpochReport, Event, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
+    EpochReport, Event, JobState, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
 };
 use hsched_model::Time;
 use hsched_ui::Failure;
@@ -64,7 +64,8 @@ impl CurrentState {
 fn show_interrupted(state: &mut State, now: Time) {
     for tracked in state.jobs.iter_mut().filter(|tracked| tracked.phase.is_submitted()) {
         let from = if tracked.epochs_done > 0 {
-            format!("; resumes after epoch {}", tracked.epochs_done)
+            let condition = if tracked.resumes() { "" } else { JobState::IF_SAVED };
+            format!("; resumes after epoch {}{condition}", tracked.epochs_done)
         } else {
             String::new()
         };

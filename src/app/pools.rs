@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
+use crate::app::patterns::is_meant;
 use crate::app::state;
+use hsched_engine::State;
 use hsched_engine::store::StateDir;
+use hsched_model::ErrorId;
+use hsched_ui::{Exit, Failure};
 
 /// The folder of the pools' state directories.
 const TOGETHER: &str = "together";
@@ -24,15 +28,12 @@ impl PoolProgress {
         self.ended < self.jobs
     }
 
-    /// Returns the pool's progress, and the command that shows it.
-    pub(crate) fn text(&self) -> String {
-        let root = self.root.display().to_string();
-        let root = shell_words::quote(&root);
+    /// Returns the pool's progress, and how this command of hsched shows it.
+    pub(crate) fn text(&self, command: &str) -> String {
+        let see = command_in(&self.root, command, &[]);
         let (jobs, ended) = (self.jobs, self.ended);
         let which = if self.is_open() { "a pool" } else { "the last pool" };
-        format!(
-            "{which}: {ended} of {jobs} jobs have ended; to see it: HSCHED_STATE_DIR={root} hsched status\n"
-        )
+        format!("{which}: {ended} of {jobs} jobs have ended; to see it: {see}\n")
     }
 }
 
@@ -45,25 +46,91 @@ pub(crate) fn folder(root: &Path) -> PathBuf {
 
 /// Returns the pools below a state directory that have jobs which have not ended, the newest first.
 pub(crate) fn open(context: &Context, root: &Path) -> Vec<PoolProgress> {
-    newest(context, root).filter(PoolProgress::is_open).collect()
+    progress(context, root).filter(PoolProgress::is_open).collect()
 }
 
 /// Returns the open pools, or else the last one that has ended.
 pub(crate) fn open_or_last(context: &Context, root: &Path) -> Vec<PoolProgress> {
     let open = open(context, root);
-    if open.is_empty() { newest(context, root).take(1).collect() } else { open }
+    if open.is_empty() { progress(context, root).take(1).collect() } else { open }
 }
 
-/// Returns the newest pools below a state directory, the newest first.
-fn newest(context: &Context, root: &Path) -> impl Iterator<Item = PoolProgress> {
+/// Runs a command that only reads. If its names are unknown in the state directory, but known in a pool below it,
+/// the command reads the newest such pool, and a note says so.
+///
+/// # Errors
+/// Those of the command.
+pub(crate) fn or_in_pool(
+    context: &Context,
+    names: &[String],
+    read: impl Fn(&Context) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let failure = match read(context) {
+        Err(failure) if is_unknown_name(&failure) => failure,
+        other => return other,
+    };
+    let Some((root, _)) = with_jobs(context, names) else { return Err(failure) };
+    context.note(&format!("reading the pool in {}", root.display()));
+    read(&context.with_state_dir(root))
+}
+
+/// Returns the failure of a command that changes jobs; if its names are unknown in the state directory, but known in
+/// a pool below it, with the command line for the newest such pool as the hint.
+pub(crate) fn name_pool(context: &Context, failure: Failure, command: &str, names: &[String]) -> Failure {
+    let pool = if is_unknown_name(&failure) { with_jobs(context, names) } else { None };
+    let Some((root, state)) = pool else { return failure };
+    let is_job = |name: &str| state.jobs.iter().any(|tracked| is_meant(name, tracked.job.name.as_str()));
+    let words: Vec<String> =
+        names.iter().map(|name| if is_job(name) { name.clone() } else { format!("{name}-*") }).collect();
+    let again = command_in(&root, command, &words);
+    Failure { hints: vec![format!("a pool has such jobs: {again}")], ..failure }
+}
+
+fn is_unknown_name(failure: &Failure) -> bool {
+    matches!(failure.id, ErrorId::UnknownJob | ErrorId::UnknownSweep)
+}
+
+/// Returns the newest pool with jobs or sweeps of all these names; `None` if the state directory itself has one of
+/// them.
+fn with_jobs(context: &Context, names: &[String]) -> Option<(PathBuf, State)> {
+    let root = state::root(context).ok()?;
+    let has = |state: &State, name: &String| {
+        state.jobs.iter().any(|tracked| {
+            let sweep = tracked.job.variant.as_ref().map(|variant| variant.sweep.as_str());
+            is_meant(name, tracked.job.name.as_str()) || sweep.is_some_and(|sweep| is_meant(name, sweep))
+        })
+    };
+    let here = StateDir::peek(&root, &state::rules(context)).ok()?.state;
+    if names.is_empty() || names.iter().any(|name| has(&here, name)) {
+        return None;
+    }
+    newest(context, &root).find(|(_, state)| names.iter().all(|name| has(state, name)))
+}
+
+/// Returns the command line of a command of hsched for another state directory.
+fn command_in(root: &Path, command: &str, words: &[String]) -> String {
+    let root = root.display().to_string();
+    let words = words.iter().map(|word| format!(" {}", shell_words::quote(word)));
+    format!("HSCHED_STATE_DIR={} hsched {command}{}", shell_words::quote(&root), words.collect::<String>())
+}
+
+/// Returns the progress of the newest pools below a state directory, the newest first.
+fn progress(context: &Context, root: &Path) -> impl Iterator<Item = PoolProgress> {
+    newest(context, root).map(|(root, state)| {
+        let ended = state.jobs.iter().filter(|tracked| tracked.phase.is_over()).count();
+        PoolProgress { root, jobs: state.jobs.len(), ended }
+    })
+}
+
+/// Returns the newest pools below a state directory that have jobs, the newest first.
+fn newest(context: &Context, root: &Path) -> impl Iterator<Item = (PathBuf, State)> {
     let rules = state::rules(context);
     let entries = std::fs::read_dir(root.join(TOGETHER)).into_iter().flatten().flatten();
     let mut roots: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     roots.sort();
     let pool = move |root: PathBuf| {
         let state = StateDir::peek(&root, &rules).ok()?.state;
-        let ended = state.jobs.iter().filter(|tracked| tracked.phase.is_over()).count();
-        (!state.jobs.is_empty()).then_some(PoolProgress { root, jobs: state.jobs.len(), ended })
+        (!state.jobs.is_empty()).then_some((root, state))
     };
     roots.into_iter().rev().take(NEWEST).filter_map(pool)
 }

@@ -8,6 +8,8 @@ use crate::app::cancelling::{act, keep, look, request_cancel};
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
+use crate::app::patterns::is_meant;
+use crate::app::pools;
 use crate::app::session::Session;
 use crate::app::state;
 use crate::app::tags::TagArgs;
@@ -67,6 +69,12 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        self.cancel(context).map_err(|failure| pools::name_pool(context, failure, "cancel", &self.jobs))
+    }
+}
+
+impl Args {
+    fn cancel(&self, context: &Context) -> Result<Exit, Failure> {
         let scripts = scripts_in_pieces::meant(context, &self.jobs)?;
         if !scripts.is_empty() {
             self.tags.refuse_scripts()?;
@@ -107,9 +115,7 @@ impl Subcommand for Args {
         self.print(context, &answers, "cancel", is_empty(state))?;
         Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
     }
-}
 
-impl Args {
     /// Stores the deferred command for the next lock holder.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
         let (state, backend) = deferred_commands::expected_there(context, rules)?;
@@ -210,18 +216,6 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     }
 }
 
-/// Returns whether a word of the command line names a job; `*` matches any text.
-pub(super) fn is_meant(word: &str, name: &str) -> bool {
-    let Some((begin, rest)) = word.split_once('*') else { return word == name };
-    let Some(mut left) = name.strip_prefix(begin) else { return false };
-    let Some((middle, end)) = rest.rsplit_once('*') else { return left.ends_with(rest) };
-    for part in middle.split('*') {
-        let Some((_, behind)) = left.split_once(part) else { return false };
-        left = behind;
-    }
-    left.ends_with(end)
-}
-
 fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
         || state.script(name).is_some_and(ScriptJob::is_over)
@@ -300,29 +294,4 @@ fn answer_json((name, answer): &(JobName, CancelOutcome)) -> Value {
         CancelOutcome::Cancelled | CancelOutcome::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_meant;
-
-    #[test]
-    fn stars_stand_for_any_letters() {
-        for (word, name, expected) in [
-            ("a", "a", true),
-            ("a", "ab", false),
-            ("sweep-*", "sweep-lr0.1", true),
-            ("sweep-*", "sweep", false),
-            ("*-lr0.1", "sweep-lr0.1", true),
-            ("*-lr0.1", "sweep-lr0.12", false),
-            ("a*a", "a", false),
-            ("s*lr*1", "s-lr0.1", true),
-            ("s*lr*1", "s-wd0.1", false),
-            ("s*lr*lr1", "s-lr1", false),
-            ("*", "any", true),
-            ("**", "any", true),
-        ] {
-            assert_eq!(is_meant(word, name), expected, "{word} {name}");
-        }
-    }
 }

@@ -4,8 +4,9 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::builder::Str;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser};
 use clap_complete::CompleteEnv;
 
 use crate::app::completions;
@@ -102,7 +103,7 @@ pub(super) trait Subcommand {
 pub fn main() -> ExitCode {
     // A shell's request for completions is answered here, and the process ends.
     CompleteEnv::with_factory(Cli::command).complete();
-    let mut command = Cli::command();
+    let mut command = with_negative_values(Cli::command());
     let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         Ok((cli, idle_flags::sentences(&command, &matches)))
@@ -128,6 +129,21 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.exit.code())
         }
     }
+}
+
+/// Returns a command whose options accept values that begin with a minus, so that the message about such a
+/// value is that of the option.
+fn with_negative_values(command: Command) -> Command {
+    let accept = |argument: Arg| {
+        let is_option = argument.get_long().is_some() && argument.get_action().takes_values();
+        let of_time = |name: &Str| matches!(name.as_str(), "TIME" | "DURATION");
+        match argument.get_value_names() {
+            Some(names) if is_option && names.iter().any(of_time) => argument.allow_hyphen_values(true),
+            _ if is_option => argument.allow_negative_numbers(true),
+            _ => argument,
+        }
+    };
+    command.mut_args(accept).mut_subcommands(with_negative_values)
 }
 
 /// Prints the errors of the command line, or the requested help.

@@ -8,9 +8,9 @@ use clap::ValueEnum;
 
 use crate::app::completions;
 use crate::app::context::Context;
+use crate::app::patterns::is_meant;
 use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, pools, state};
-use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
@@ -63,7 +63,7 @@ enum ResultFormat {
 
 /// Printed if no run has a metric to compare.
 const NO_METRICS: &str =
-    "no run has reported a metric; hsched help training shows how a program reports its epochs and metrics";
+    "no run has reported a metric; hsched help program shows how a program reports its epochs and metrics";
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
@@ -71,6 +71,12 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        pools::or_in_pool(context, &self.names, |context| self.show(context))
+    }
+}
+
+impl Args {
+    fn show(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let known = deferred_commands::expected(context, &state::rules(context))?;
         let results = Results::read(&root, &known, state::now(context));
@@ -100,7 +106,7 @@ impl Subcommand for Args {
                             "there are no runs yet: hsched submit, hsched add or hsched run start some",
                         );
                     }
-                    pools => pools.iter().for_each(|pool| context.note(pool.text().trim_end())),
+                    pools => pools.iter().for_each(|pool| context.note(pool.text("results").trim_end())),
                 }
                 String::new()
             }
@@ -113,9 +119,7 @@ impl Subcommand for Args {
         };
         print(context, &text).map(|()| Exit::Done)
     }
-}
 
-impl Args {
     /// Returns the metric that --sort names; `None` if it names a column, a parameter or nothing.
     fn metric(&self, runs: &[RunResult]) -> Result<Option<&str>, Failure> {
         let Some(key) = self.sort.as_deref() else { return Ok(None) };
@@ -262,6 +266,6 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     best.ok_or_else(|| {
         Failure::new(Exit::Failed, "no run has reported a metric")
             .id(ErrorId::NoMetric)
-            .hint("hsched help training shows how a program reports metrics")
+            .hint("hsched help program shows how a program reports metrics")
     })
 }

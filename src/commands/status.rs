@@ -65,6 +65,12 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        pools::or_in_pool(context, &self.jobs, |context| self.show(context))
+    }
+}
+
+impl Args {
+    fn show(&self, context: &Context) -> Result<Exit, Failure> {
         let CurrentState { state, root, now, cluster, follower, is_left, warnings, notes } =
             CurrentState::read(context, &mut RecentSamples::default())?;
         for warning in &warnings {
@@ -153,7 +159,7 @@ impl Subcommand for Args {
         };
         print(context, &text)?;
         if self.format == Format::Table {
-            print(context, &pools.iter().map(PoolProgress::text).collect::<String>())?;
+            print(context, &pools.iter().map(|pool| pool.text("status")).collect::<String>())?;
         }
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {
@@ -164,9 +170,7 @@ impl Subcommand for Args {
         }
         Ok(Exit::Done)
     }
-}
 
-impl Args {
     /// Returns the jobs of these names or sweeps with the given tags; all jobs with these tags if no name is
     /// given.
     fn chosen<'a>(&self, names: &[&String], state: &'a State) -> Result<Vec<&'a JobState>, Failure> {

@@ -138,3 +138,29 @@ fn status_shows_the_last_pool_even_if_it_has_ended() {
     sandbox.run(&format!("cancel s-i1 s-i2 --set state_dir={}", state.display())).succeeds();
     shown("the last pool", 2);
 }
+
+#[test]
+fn names_that_only_a_pool_has_are_found_there() {
+    let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
+    sandbox.run(PACK).succeeds();
+    let pool = "ROOT/home/.local/state/hsched/together/r1";
+    for command in ["results s", "results s-i1", "status s", "status s-i1"] {
+        let ran = sandbox.run(command).exits(0);
+        assert_eq!(ran.stderr, format!("note: reading the pool in {pool}\n"), "{command}");
+        assert!(ran.stdout.contains("s-i1"), "{command}: {}", ran.stdout);
+    }
+    assert!(sandbox.run("logs s").exits(0).stderr.ends_with("2 of 2 runs have not started yet\n"));
+    for (names, words) in [("s-i1", "s-i1"), ("s", "'s-*'")] {
+        assert_eq!(
+            sandbox.run(&format!("cancel {names}")).fails(2),
+            format!(
+                "error: there is no job {names:?}\nhint: a pool has such jobs: HSCHED_STATE_DIR={pool} hsched cancel {words}\n"
+            )
+        );
+    }
+    let unknown = sandbox.run("results t").fails(2);
+    assert!(!unknown.contains("pool"), "{unknown}");
+    // The state directory itself comes first.
+    sandbox.run("add jobs.yaml").succeeds();
+    assert_eq!(sandbox.run("results s").exits(0).stderr, "");
+}

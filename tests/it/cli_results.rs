@@ -223,7 +223,7 @@ fn unknown_names_and_keys_are_refused() {
     let silent = Sandbox::new().file("silent.yaml", silent).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
     silent.run("run silent.yaml --devices cpu:1").exits(0);
     let told = silent.run("results").exits(0).stderr;
-    assert!(told.starts_with("note: no run has reported a metric; hsched help training shows"), "{told}");
+    assert!(told.starts_with("note: no run has reported a metric; hsched help program shows"), "{told}");
     let text = sandbox.run("results lr").fails(2);
     assert!(text.contains("no job and no sweep \"lr\""), "{text}");
     let sandbox = ran();

@@ -85,6 +85,23 @@ fn a_machine_without_gpus_and_a_wrong_list_of_devices_are_said_to_be_such() {
     let bench = Bench::new(&[job("a", 4, "")]);
     let error = bench.sandbox.run("run jobs.yaml --devices cpu").fails(2);
     assert!(error.contains("\"cpu\" has no count: write cpu:1"), "{error}");
+    let error = bench.sandbox.run("run jobs.yaml --gpus 4").fails(2);
+    assert!(
+        error.contains("unexpected argument '--gpus <GPUS>' found") && error.contains("exists: '--devices'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_script_with_windows_line_ends_is_named() {
+    let bench = Bench::new(&["  - {name: a, command: bash run.sh}\n".to_owned()]);
+    std::fs::write(bench.sandbox.work("run.sh"), "#!/bin/sh\r\nstart\r\n").expect("a file");
+    let ran = bench.run("run jobs.yaml --devices cpu:1").exits(1);
+    assert!(
+        ran.stdout.contains("; run.sh has Windows line ends: sed -i 's/\\r$//' run.sh"),
+        "{}",
+        ran.stdout
+    );
 }
 
 /// GPUs are simulated only if there are none, or on request.

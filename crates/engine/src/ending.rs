@@ -167,7 +167,7 @@ impl JobState {
         match self.epochs_done {
             0 => String::new(),
             _ if self.repeats_epochs() => format!("; {}", Self::REPEATS),
-            done => format!("; resumes after epoch {done}"),
+            done => format!("; resumes after epoch {done}{}", self.if_saved()),
         }
     }
 

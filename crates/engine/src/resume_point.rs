@@ -1,6 +1,6 @@
 //! The epoch at which an added job begins: the first, or the one after its finished epochs.
 
-use crate::{JobState, Outcome, Phase, State};
+use crate::{End, JobState, Outcome, Phase, State};
 use hsched_model::Job;
 
 /// The epoch at which a job begins, and why.
@@ -65,6 +65,16 @@ impl ResumePoint {
 impl JobState {
     /// Describes a job that cannot resume after its last epoch.
     pub const REPEATS: &str = "repeats epochs, because its program wrote no checkpoint";
+
+    /// Condition under which a job resumes, if nothing shows that its program saves.
+    pub const IF_SAVED: &str = ", if its program saves";
+
+    /// Returns the condition under which an interrupted job resumes, as the end of a clause; empty if its
+    /// program is known to save.
+    pub fn if_saved(&self) -> &'static str {
+        let is_interrupted = self.past.last().is_some_and(|past| past.end == End::Interrupted);
+        if is_interrupted && !self.resumes() { Self::IF_SAVED } else { "" }
+    }
 
     /// Returns whether its program wrote no checkpoint after its last epoch, so that it trains epochs again.
     pub fn repeats_epochs(&self) -> bool {

@@ -74,11 +74,13 @@ pub struct DevicesError {
     text: String,
 }
 
-/// Returns the error message for a list of devices; types without a count are the usual mistake.
+/// Returns the error message for a list of devices; types without a count, or with another sign before it,
+/// are the usual mistakes.
 fn refusal(text: &str) -> String {
     let typed = |part: &str| {
         let gpu_type = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
-        gpu_type.as_str().contains(|c: char| c.is_ascii_alphabetic()).then(|| format!("{gpu_type}:1"))
+        let is_type = gpu_type.as_str().contains(|c: char| c.is_ascii_alphabetic());
+        is_type.then(|| with_colon(gpu_type.as_str()).unwrap_or_else(|| format!("{gpu_type}:1")))
     };
     let has_no_slot = |part: &str| {
         part.rsplit_once(['x', ':']).is_some_and(|(count, slots)| slots == "0" && count.contains(':'))
@@ -86,7 +88,11 @@ fn refusal(text: &str) -> String {
     if text.split(',').any(has_no_slot) {
         return format!("{text:?}: the number after x, of runs that share a device, must be at least 1");
     }
+    let has_count = text.split(',').any(|part| with_colon(part.trim()).is_some());
     match text.split(',').map(typed).collect::<Option<Vec<_>>>() {
+        Some(counted) if has_count => {
+            format!("{text:?} has no colon before the count: write {}", counted.join(","))
+        }
         Some(counted) => format!("{text:?} has no count: write {}", counted.join(",")),
         None => format!(
             "{text:?} is not a list of devices: write TYPE:COUNT with commas between them, such as cpu:4 \
@@ -94,6 +100,16 @@ fn refusal(text: &str) -> String {
              count is from 1 to {MOST}"
         ),
     }
+}
+
+/// Returns `v100:4` for `v100x4`, and `cpu:4` for `cpu4`; `None` for a type, such as `gtx1080`.
+fn with_colon(part: &str) -> Option<String> {
+    let (gpu_type, count) = match part.split_once("cpu") {
+        Some(("", count)) => ("cpu", count.trim_start_matches('x')),
+        _ => part.rsplit_once('x').filter(|(name, _)| name.contains(|c: char| c.is_ascii_digit()))?,
+    };
+    let is_count = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    is_count.then(|| format!("{gpu_type}:{count}"))
 }
 
 impl DevicesError {

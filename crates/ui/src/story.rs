@@ -27,6 +27,8 @@ pub struct Story {
     switches: Vec<(JobName, String)>,
     /// Where submissions go.
     backend: BackendKind,
+    /// Whether nothing is stored, so that no other command shows these jobs.
+    is_preview: bool,
     /// Earlier events, which are printed first.
     recalled: Vec<StoryLine>,
 }
@@ -35,6 +37,11 @@ impl Story {
     /// Returns a story of submissions to this backend.
     pub fn of(backend: BackendKind) -> Self {
         Self { backend, ..Self::default() }
+    }
+
+    /// Returns the story of a turn on devices that stores nothing.
+    pub fn preview() -> Self {
+        Self { is_preview: true, ..Self::of(BackendKind::Devices) }
     }
 
     /// Records an event or an action of the engine.
@@ -76,7 +83,7 @@ impl Story {
         for (job, text) in self.switches.drain(..) {
             add_switch(&mut lines, &job, text);
         }
-        shorten_waits(&mut lines);
+        shorten_waits(&mut lines, self.is_preview);
         for line in &lines {
             if let (Some(job), StoryTopic::Submission) = (&line.job, line.topic) {
                 self.waits.remove(job);
@@ -217,8 +224,8 @@ pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
 /// Maximum number of jobs whose waiting is reported individually.
 const WAITS_TOLD: usize = 3;
 
-/// Combines the lines about many waiting jobs.
-fn shorten_waits(lines: &mut Vec<StoryLine>) {
+/// Combines the lines about many waiting jobs; `hsched status` does not know those of a preview.
+fn shorten_waits(lines: &mut Vec<StoryLine>, is_preview: bool) {
     let waits = lines.iter().filter(|line| line.topic == StoryTopic::Wait).count();
     if waits <= WAITS_TOLD {
         return;
@@ -229,7 +236,8 @@ fn shorten_waits(lines: &mut Vec<StoryLine>) {
         line.topic != StoryTopic::Wait || told < WAITS_TOLD
     });
     let more = waits - WAITS_TOLD + 1;
-    let text = format!("{more} more jobs are waiting: hsched status shows why");
+    let why = if is_preview { "" } else { ": hsched status shows why" };
+    let text = format!("{more} more jobs are waiting{why}");
     lines.push(StoryLine { at: None, job: None, topic: StoryTopic::Wait, text });
 }
 

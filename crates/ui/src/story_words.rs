@@ -252,7 +252,7 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
                 0 if *end == End::Saved => "resumes from its checkpoint".to_owned(),
                 0 => "starts over".to_owned(),
                 _ if tracked.repeats_epochs() => JobState::REPEATS.to_owned(),
-                _ => format!("resumes after epoch {done} of {all}"),
+                _ => format!("resumes after epoch {done} of {all}{}", tracked.if_saved()),
             };
             format!("{said}{left}; {then}{}{}{}", pause(tracked), given_up(tracked), repeated(tracked))
         }

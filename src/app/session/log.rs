@@ -7,11 +7,13 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::last_error::last_error;
+use crate::app::line_ends::windows_line_ends;
 use crate::app::notify::Notifier;
 use crate::app::state;
 use crate::app::unread_events;
+use hsched_engine::live::absolute;
 use hsched_engine::store::StateDir;
-use hsched_engine::{BackendKind, End, Event, News, State, SubmissionKey, Update};
+use hsched_engine::{BackendKind, End, Event, JobState, News, State, SubmissionKey, Update};
 use hsched_model::{JobName, NodeName};
 use hsched_ui::{Board, Story, StoryLine, StoryTopic, date, merged_story, slow_note};
 
@@ -52,7 +54,11 @@ impl<'a> Log<'a> {
             context,
             format,
             backend,
-            story: RefCell::new(Story::of(backend)),
+            // Jobs on devices are added with the first turn, so a dry run leaves no trace of them.
+            story: RefCell::new(match backend {
+                BackendKind::Devices if dry_run => Story::preview(),
+                _ => Story::of(backend),
+            }),
             failed: RefCell::default(),
             noted: RefCell::default(),
             named_slow: RefCell::default(),
@@ -146,11 +152,24 @@ impl<'a> Log<'a> {
         let is_end = |line: &&mut StoryLine| matches!(line.topic, StoryTopic::End | StoryTopic::GivenUp);
         for line in lines.iter_mut().filter(is_end) {
             let of = failed.iter().rev().find(|of| line.job.as_ref() == Some(&of.job));
-            let error = of.and_then(|of| last_error(self.context, state.find(&of.job)?, of));
-            if let Some(error) = error {
-                line.text = format!("{}; last error: {error}", line.text);
+            let why = of.and_then(|of| self.why_failed(state.find(&of.job)?, of));
+            if let Some(why) = why {
+                line.text = format!("{}; {why}", line.text);
             }
         }
+    }
+
+    /// Returns why a submission failed, from its script or its output.
+    fn why_failed(&self, tracked: &JobState, of: &SubmissionKey) -> Option<String> {
+        let end =
+            tracked.past.iter().rev().find(|past| past.attempt.key(&of.job) == *of).map(|past| &past.end);
+        let launch = &tracked.job.launch;
+        let workdir = absolute(&self.context.directory, launch.workdir.as_deref().unwrap_or("."));
+        let line_ends = match end {
+            Some(End::Failed { exit: 126 | 127, .. }) => windows_line_ends(&launch.command, &workdir),
+            _ => None,
+        };
+        line_ends.or_else(|| Some(format!("last error: {}", last_error(self.context, tracked, of)?)))
     }
 
     /// Reports each slow node once, and again if it was not slow in between.

@@ -10,7 +10,7 @@ use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::output::FilePart;
 use crate::app::printed::{SubmissionOutput, latest, submissions};
-use crate::app::{deferred_commands, state};
+use crate::app::{deferred_commands, pools, state};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
 use hsched_engine::store::script_chains;
@@ -50,6 +50,12 @@ pub(super) struct Args {
 
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        pools::or_in_pool(context, std::slice::from_ref(&self.job), |context| self.print(context))
+    }
+}
+
+impl Args {
+    fn print(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
         let state = deferred_commands::expected(context, &rules)?;
         if let Some(script) = state.scripts.iter().find(|script| script.name.as_str() == self.job) {
@@ -100,9 +106,7 @@ impl Subcommand for Args {
         }
         Ok(Exit::Done)
     }
-}
 
-impl Args {
     /// Returns the job with the name.
     fn find<'a>(&self, state: &'a State) -> Result<&'a JobState, Failure> {
         let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == self.job);

@@ -1,8 +1,8 @@
 //! `hsched logs SWEEP`: the outputs of all runs of a sweep, one after another.
 
 use crate::app::context::Context;
+use crate::app::patterns::is_meant;
 use crate::app::printed::{latest, submissions};
-use crate::commands::cancel::is_meant;
 use crate::commands::logs::{Args, LogOutput, unreadable};
 use hsched_engine::{JobState, State};
 use hsched_ui::{Exit, Failure};

@@ -17,6 +17,9 @@ mod turns;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Arg;
+use clap::builder::UnknownArgumentValueParser;
+
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
@@ -48,6 +51,8 @@ use hsched_ui::{Exit, Failure};
 /// with it. In a Slurm job of `submit --pack`, a SIGUSR1 that may be Slurm's own notice, up to a minute
 /// early, only prints a note; a second one counts.
 #[derive(Debug, clap::Args)]
+// The option of `submit --pack` is refused with the name of the one of `run`.
+#[command(arg(Arg::new("gpus").long("gpus").value_name("GPUS").hide(true).value_parser(UnknownArgumentValueParser::suggest_arg("--devices"))))]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS")]

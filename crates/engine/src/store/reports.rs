@@ -121,7 +121,11 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
                 strange = Some(format!("{place} reports epoch 0, but epochs count from 1"));
             }
             Ok(EpochLine { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
-                strange = Some(format!("{place} reports epoch {epoch}, but the job has {epochs} epochs"));
+                let count = match epochs {
+                    1 => "1 epoch; add epochs: N to the job".to_owned(),
+                    _ => format!("{epochs} epochs"),
+                };
+                strange = Some(format!("{place} reports epoch {epoch}, but the job has {count}"));
             }
             Ok(EpochLine { epoch: Some(1..), ignored: unread, compute, samples, .. }) => {
                 let is_named = unread.iter().any(|(name, _)| name == "samples");

@@ -36,10 +36,15 @@ fn lists_of_devices_are_read() {
     };
     check("cpu:4", &[("cpu", 4)]);
     check("v100:2, t4:2", &[("v100", 2), ("t4", 2)]);
-    assert_eq!(
-        Devices::parse("v100,t4").expect_err("no counts").to_string(),
-        "\"v100,t4\" has no count: write v100:1,t4:1"
-    );
+    let refused = |text: &str, expected: &str| {
+        let error = Devices::parse(text).expect_err(text).to_string();
+        assert_eq!(error, format!("{text:?} has no {expected}"));
+    };
+    refused("v100,t4", "count: write v100:1,t4:1");
+    refused("gtx1080", "count: write gtx1080:1");
+    refused("v100x4", "colon before the count: write v100:4");
+    refused("cpu4, t4", "colon before the count: write cpu:4,t4:1");
+    refused("cpux4", "colon before the count: write cpu:4");
     for wrong in ["", "cpu:0", "cpu:x", ":4", "cpu:4,", "cpu:99999"] {
         let error = Devices::parse(wrong).expect_err(wrong).to_string();
         assert!(error.contains("cpu:4"), "{error}");

@@ -19,6 +19,10 @@ const UNITS: [(&str, f64); 5] = [("d", 86_400.0), ("h", 3_600.0), ("m", 60.0), (
 /// If the text is in none of the forms, is ambiguous, or is longer than 10^9 s.
 pub fn parse_duration(text: &str) -> Result<Seconds, ValueError> {
     let trimmed = text.trim();
+    if trimmed.starts_with('-') {
+        let message = format!("must not be negative, got {}", quoted(text));
+        return Err(ValueError::new(message).id(ErrorId::TimeFormat));
+    }
     let by_clock = trimmed.contains(':') || trimmed.contains('-');
     let seconds = if by_clock { clock(trimmed)? } else { units(trimmed)? };
     if seconds > LIMIT {
@@ -143,7 +147,7 @@ mod tests {
         check("12:30", "write 12:30:00 for hours");
         check("00:61:00", "above 59");
         check("", "must be a duration");
-        check("-5s", "must be a duration");
+        check("-5s", "must not be negative");
         check("5s5s", "must be a duration");
         check("5s1h", "must be a duration");
         check("1e3s", "must be a duration");

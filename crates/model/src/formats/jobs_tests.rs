@@ -130,6 +130,23 @@ fn a_value_in_place_of_a_map_is_refused_with_its_keys() {
 }
 
 #[test]
+fn a_rule_that_stops_a_command_early_needs_its_epochs() {
+    let check = |more: &str| {
+        let text = format!("jobs: [{{name: a, command: b, target: {{metric: loss, mode: min}}{more}}}]");
+        parse(&text)
+            .map_or_else(|problems| problems.in_file("f"), |jobs| format!("{} epochs", jobs[0].epochs))
+    };
+    let refused = "f:1: jobs[0].stop: needs the number of epochs; add epochs: 3, with the number that the program reports";
+    for more in ["stop: {rule: halving}", "stop: {when_busy: best}", "epochs: 1, stop: {rule: target}"] {
+        assert_eq!(check(&format!(", {more}")), refused, "{more}");
+    }
+    assert_eq!(check(", stop: {rule: halving}, epochs: 3"), "3 epochs");
+    assert_eq!(check(", stop: {rule: epochs}"), "1 epochs");
+    assert_eq!(check(""), "1 epochs");
+    assert_eq!(check(", stop: {rule: best}, epochs: x").matches("jobs[0]").count(), 1);
+}
+
+#[test]
 fn files_of_another_kind_are_refused() {
     let check = |text: &str| parse(text).expect_err(text).in_file("jobs.yaml");
     assert_snapshot!(check(""), @"jobs.yaml:1: is missing the required key jobs");

@@ -198,6 +198,9 @@ fn a_stop_that_saved_nothing_is_called_an_interruption() {
     assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint, in 30 s at the earliest"]);
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
     assert_eq!(saved[1..], ["saved a checkpoint; resumes after epoch 1 of 10"]);
+    let ended = |more: &str| told(runs(more), vec![reports(4.0, 1..=1), ends(End::Interrupted, 5.0)]);
+    assert_eq!(ended("")[1..], ["was interrupted; resumes after epoch 1 of 10, if its program saves"]);
+    assert_eq!(ended(", checkpoint: {grace: 5s}")[1..], ["was interrupted; resumes after epoch 1 of 10"]);
     let failed = End::Failed { exit: 7, signal: 0 };
     let last = told(runs(", retries: 1"), vec![ends(failed.clone(), 5.0)]);
     assert_eq!(last, ["failed with exit status 7, last retry; starts over, in 30 s at the earliest"]);
@@ -348,6 +351,21 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
     let told = story.lines(&state).remove(0).text;
     assert!(told.starts_with("continuation queued as job 123 on 1 v100 (v1)"), "{told}");
     assert_eq!(state.jobs[0].last.1, "continuation queued as job 123 on 1 v100");
+}
+
+#[test]
+fn a_preview_does_not_refer_to_a_state_that_it_does_not_store() {
+    let last = |mut story: Story| {
+        for job in ["a", "b", "c", "d"] {
+            story.hear(Update::Action(&Action::Wait { job: name(job), why: "no GPUs".into() }));
+        }
+        story.lines(&state(Vec::new())).pop().map(|line| line.text)
+    };
+    assert_eq!(
+        last(Story::of(BackendKind::Devices)).as_deref(),
+        Some("2 more jobs are waiting: hsched status shows why")
+    );
+    assert_eq!(last(Story::preview()).as_deref(), Some("2 more jobs are waiting"));
 }
 
 #[test]

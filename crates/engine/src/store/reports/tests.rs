@@ -67,6 +67,11 @@ fn lines_that_do_not_count_are_named() {
         "{\"epoch\": 2}\n{\"epoch\": 3}\n{\"epoch\": 4}\n",
         "line 2 of REPORT/rank-0.jsonl reports epoch 3, but the job has 2 epochs",
     );
+    let of_command = odd(folder.path(), 1, None).expect("reads").expect("a remark");
+    assert!(
+        of_command.ends_with("reports epoch 2, but the job has 1 epoch; add epochs: N to the job"),
+        "{of_command}"
+    );
 }
 
 #[test]

@@ -113,14 +113,20 @@ const STOP: &[JobKey] = &[
     },
 ];
 
-/// Reports a rule without a metric.
+/// Reports a rule without a metric, or without epochs between which it could stop the job.
 fn check_stop(draft: &mut JobDraft<'_>) {
     let goes_by_metric = draft.job.stop.rule.max(draft.job.stop.when_busy) > StopRule::Epochs;
-    // An invalid target is reported separately.
-    let is_wrong = goes_by_metric && draft.is_sound(&["stop"]) && draft.get("target").is_none();
-    if let Some(value) = draft.get("stop").filter(|_| is_wrong) {
+    let Some(value) = draft.get("stop").filter(|_| goes_by_metric && draft.is_sound(&["stop"])) else {
+        return;
+    };
+    // Invalid targets and epochs are reported separately.
+    if draft.get("target").is_none() {
         let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
         value.report(error.hint("add target: {metric: loss, mode: min}; the rule target also needs a value"));
+    }
+    if draft.job.is_command() && draft.is_sound(&["epochs"]) {
+        let error = ValueError::new("needs the number of epochs").id(ErrorId::MissingKey);
+        value.report(error.hint("add epochs: 3, with the number that the program reports"));
     }
 }
 
