@@ -44,6 +44,13 @@ const CLIMBS: u32 = 200;
 /// and a plane costs little compared with the lists.
 const LEAST_CLIMBS: u32 = 80;
 
+/// Up to this number of prices, counting the constant, six planes are kept for each. With more prices, the
+/// planes would take more time than the choices of the jobs, and 1.5 planes for each price are enough.
+const FEW_PRICES: usize = 15;
+
+/// Number of planes that are kept at least if there are more prices than that.
+const LEAST_PLANES: usize = 42;
+
 /// The half-width of the box is proportional to the price, but at least to this fraction of the highest price
 /// or, if that is higher, of the objective per unit of capacity.
 const LEAST_WIDTH: f64 = 0.05;
@@ -295,7 +302,8 @@ impl ClimbPeak {
 
     /// Keeps the planes that are low near these prices.
     fn forget(&mut self, prices: &[f64]) {
-        let most = 6 * (prices.len() + 1);
+        let count = prices.len() + 1;
+        let most = if count <= FEW_PRICES { 6 * count } else { LEAST_PLANES.max(3 * count / 2) };
         if self.planes.len() <= most {
             return;
         }
