@@ -11,11 +11,11 @@ use hsched_model::number::{to_f64, to_usize};
 /// Number of unsuccessful exchanges per job after which exchanges end.
 const VAIN: usize = 400;
 
-/// The same number as [`VAIN`] if there are replicas of several GPUs, which leave larger gaps that exchanges
-/// cannot close. An exchange that gains less than `LEAST_GAIN` of the total cost then also counts as
-/// unsuccessful.
-const VAIN_OF_REPLICAS: usize = 1;
-const LEAST_GAIN: f64 = 1e-6;
+/// The same number as [`VAIN`], but for ten jobs, if there are replicas of several GPUs, which leave larger
+/// gaps that exchanges cannot close. An exchange that gains less than `LEAST_GAIN` of the total cost then
+/// also counts as unsuccessful.
+const VAIN_OF_REPLICAS: usize = 7;
+const LEAST_GAIN: f64 = 1e-5;
 
 /// If there are such replicas, one of the jobs is among the 1/`FAR_PART` of all jobs that pay most beyond their
 /// best choice. These jobs are determined again after `FAR_EVERY` exchanges.
@@ -55,10 +55,14 @@ impl OnNodes<'_, '_> {
             value += self.renew(&[(job, Wish::Fastest)]);
         }
         let has_replicas = self.has_replicas();
-        let (most_vain, least) = if has_replicas { (VAIN_OF_REPLICAS, LEAST_GAIN) } else { (VAIN, 0.0) };
+        let (most_vain, least) = if has_replicas {
+            ((VAIN_OF_REPLICAS * jobs).div_ceil(10), LEAST_GAIN)
+        } else {
+            (VAIN * jobs, 0.0)
+        };
         let (mut vain, mut tries) = (0, 0_usize);
         let (mut far, mut holders) = (Vec::new(), Vec::new());
-        while value > enough && vain < most_vain * jobs && jobs > 1 {
+        while value > enough && vain < most_vain && jobs > 1 {
             tries += 1;
             if tries.is_multiple_of(STRIDE) && stop() {
                 return;
