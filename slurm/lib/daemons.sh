@@ -144,7 +144,7 @@ node_states() {
   timeout 3 sinfo -h -N -o '%N|%T|%E' 2>/dev/null | sort -u
 }
 
-# Succeeds when every slurmd of this cluster listens and every node is ready; fails when a slurmd has died.
+# Succeeds when every slurmd of this cluster listens and every node is ready; ends the program when a slurmd has died.
 cluster_usable() {
   local node listening
   for node in "${NODE_NAMES[@]}"; do

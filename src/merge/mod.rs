@@ -115,7 +115,7 @@ fn mean_of(taken: &[(&MergePart<'_>, f64)], name: &str, float: Float) -> Result<
         let sum = sum(taken, |part| numbers(part, name))?;
         return Ok(float.bytes(&sum));
     };
-    // Squares of the means themselves would cancel if these are large.
+    // Squaring the means themselves would lose precision to cancellation if they were large.
     let centres = sum(taken, |part| numbers(part, &mean_name))?;
     let variance = sum(taken, |part| {
         let (variances, means) = (numbers(part, name)?, numbers(part, &mean_name)?);

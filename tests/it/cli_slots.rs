@@ -99,8 +99,8 @@ fn a_run_that_needs_more_memory_than_a_slot_has_gets_a_gpu_of_its_own() {
 
 #[test]
 fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
-    // The first run ends after the second has failed; the second fails once, and has no retry. When it runs
-    // again, it has the GPU exclusively: it is alone and leaves no slot to others.
+    // The first run ends after the second has failed. The second fails once; with `retries: 0` it still runs
+    // again, because it lacked memory beside another run. It then has the GPU exclusively.
     let all = format!(
         "if [ $K = 1 ]; then until [ -e failed ]; do sleep 0.05; done; elif [ $K = 2 ] && [ ! -e failed ]; then \
          echo torch.OutOfMemoryError: CUDA out of memory; touch failed; exit 1; \

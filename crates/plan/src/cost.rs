@@ -1,4 +1,5 @@
-//! The time of a job on a bundle of GPUs: step time with the best split, and communication.
+//! The time of a job on a bundle of GPUs: computation with the best, equal or given shares of the batch, and
+//! communication.
 
 use std::collections::BTreeMap;
 

@@ -181,7 +181,8 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
         };
     }
     let (count, all) = (to_f64(late), to_f64(placed));
-    // The part of the bound for the times of any plan with as few late jobs.
+    // Without the late jobs' part, the bound limits the mean completion time of any plan with as few late
+    // jobs.
     let mean = bound.lower - count / all * dues.late().unwrap_or(0.0);
     let near = if mean > 0.0 {
         format!("at most {} above the optimum", percent(outcome.mean_jct / mean - 1.0))

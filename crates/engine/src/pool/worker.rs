@@ -35,7 +35,7 @@ pub struct Worker<F> {
     report: PoolReport,
     /// The last demand for each submission.
     asked: Vec<(SubmissionKey, Demand)>,
-    /// The ordered submissions that the worker has claimed or tried to claim.
+    /// The submissions in the leader's orders that the worker has claimed or tried to claim.
     claimed: BTreeSet<SubmissionKey>,
     /// The submissions whose end the leader has seen.
     forgotten: BTreeSet<SubmissionKey>,

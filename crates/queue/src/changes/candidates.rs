@@ -159,8 +159,9 @@ impl ChangeContext<'_> {
         set
     }
 
-    /// Returns changes with the drawback that Slurm may preempt running jobs of other users for them, if it may. That of
-    /// two changes together differs from those of each.
+    /// Returns changes with the drawback that Slurm may preempt other users' running jobs for them, if that
+    /// applies. The drawback of a combined change replaces those of its single changes, because Slurm may
+    /// preempt other jobs for it.
     pub(super) fn with_others(&self, mut set: ChangeSet) -> ChangeSet {
         let changed = set.applied(self.request);
         set.drawbacks.retain(|drawback| !matches!(drawback, Drawback::PreemptsOthers { .. }));

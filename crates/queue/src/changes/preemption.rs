@@ -107,7 +107,8 @@ mod tests {
     use super::*;
     use hsched_model::{Asks, FurtherOptions, GpuAsk, RequestId, Seconds};
 
-    /// As seen on Slurm 24.11: for a job of QOS `high`, Slurm requeues one of `low`; one of `normal` waits.
+    /// As seen on Slurm 24.11: Slurm requeues a job of QOS `low` for a job of `high`, whereas a job of
+    /// `normal` stays pending.
     const QUEUE: &str = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu", "default": true}],
         "nodes": [{"name": "n1", "gpus": [{"type": "t4", "count": 4}]}, {"name": "n2", "gpus": [{"type": "v100", "count": 4}]}],
         "accounts": [{"name": "bio", "default": true, "qos": "normal", "allowed_qos": ["low", "normal", "high"]}],

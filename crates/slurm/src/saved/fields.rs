@@ -118,12 +118,12 @@ pub(super) fn begins_field(word: &str) -> bool {
     FIELDS.iter().any(|field| word.starts_with(field.header))
 }
 
-/// Returns the field with a letter of `-o`.
+/// Returns the field that has this letter in the option `-o`.
 pub(super) fn of_letter(letter: char) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.letter == letter && letter != ' ')
 }
 
-/// Returns the field with a name of `-O`.
+/// Returns the field that has this name in the option `-O`.
 pub(super) fn of_name(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| !name.is_empty() && field.long.eq_ignore_ascii_case(name))
 }

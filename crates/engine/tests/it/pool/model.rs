@@ -77,7 +77,7 @@ pub(super) enum Member {
 /// A job array in Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Array {
-    /// The number of its first member; it has those up to the first of the next array.
+    /// The number of its first member; its last member precedes the first member of the next array.
     pub(super) first: usize,
     pub(super) at_once: u32,
 }
