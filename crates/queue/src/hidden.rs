@@ -71,7 +71,8 @@ fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EndedJob, FurtherOptions, GpuAsk, RequestId};
+    use crate::test_request::test_request;
+    use crate::{EndedJob, GpuAsk};
     use hsched_model::{GpuType, Seconds};
 
     fn asks(gpu_type: &str, count: u32) -> Asks {
@@ -97,15 +98,7 @@ mod tests {
 
     #[test]
     fn like_jobs_count_first_and_few_say_nothing() {
-        let request = Request {
-            id: RequestId(0),
-            asks: asks("a100", 4),
-            partition: None,
-            account: None,
-            limit: Seconds(60.0),
-            run: Seconds(50.0),
-            further: FurtherOptions::default(),
-        };
+        let request = Request { run: Seconds(50.0), ..test_request(1, "a100", 4) };
         let told =
             |waits: &[(Asks, f64)]| match by_past_waits(&snapshot(waits), std::slice::from_ref(&request))
                 .remove(0)

@@ -37,6 +37,8 @@ mod shares;
 mod snapshot;
 mod snapshot_file;
 mod snapshot_jobs;
+#[cfg(test)]
+mod test_request;
 mod together;
 mod whose;
 mod why;

@@ -133,7 +133,7 @@ fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_model::{Asks, FurtherOptions, RequestId, Seconds};
+    use crate::test_request::test_request;
 
     #[test]
     fn a_wrong_type_and_too_many_gpus_say_what_to_ask_for() {
@@ -141,17 +141,7 @@ mod tests {
             "nodes": [{"name": "n1", "gpus": [{"type": "v100", "count": 4}]}, {"name": "n2", "gpus": [{"type": "v100", "count": 2}]}]}"#;
         let snapshot = Snapshot::parse(queue).expect("a snapshot");
         let why = |gpu_type: &str, count: u32| {
-            let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];
-            let request = Request {
-                id: RequestId(0),
-                asks: Asks { nodes: 1, gpus, ..Asks::default() },
-                partition: None,
-                account: None,
-                limit: Seconds(60.0),
-                run: Seconds(60.0),
-                further: FurtherOptions::default(),
-            };
-            obstacle(&snapshot, &request).expect("an obstacle")
+            obstacle(&snapshot, &test_request(1, gpu_type, count)).expect("an obstacle")
         };
         let there = "the nodes have 2 v100, 4 v100";
         let no_node = "no node of partition gpu has";

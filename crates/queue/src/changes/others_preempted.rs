@@ -81,7 +81,7 @@ pub(crate) fn preempts_others(snapshot: &Snapshot, before: &Request, changed: &R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_model::{Asks, FurtherOptions, GpuAsk, GpuType, RequestId, Seconds};
+    use crate::test_request::test_request;
 
     /// Jobs of another user in `low` hold `n1` by halves and `n2` by quarters; `high` preempts those of `low`.
     const QUEUE: &str = r#"{"schema": "hsched.queue/1", "taken_at": 100,
@@ -96,16 +96,7 @@ mod tests {
             {"id": "5", "partitions": ["low"], "asks": {}, "running": {"since": 0, "holds": [{"node": "n2", "gpus": [{"type": "t4", "count": 1}]}]}}]}"#;
 
     fn request(partition: &str, nodes: u32, gpus: u32) -> Request {
-        let gpus = vec![GpuAsk { gpu_type: GpuType::new("t4"), count: gpus }];
-        Request {
-            id: RequestId(0),
-            asks: Asks { nodes, gpus, ..Asks::default() },
-            partition: Some(partition.to_owned()),
-            account: None,
-            limit: Seconds(60.0),
-            run: Seconds(60.0),
-            further: FurtherOptions::default(),
-        }
+        Request { partition: Some(partition.to_owned()), ..test_request(nodes, "t4", gpus) }
     }
 
     #[test]

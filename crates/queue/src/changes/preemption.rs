@@ -105,7 +105,8 @@ fn partition_of<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a QueueParti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_model::{Asks, FurtherOptions, GpuAsk, RequestId, Seconds};
+    use crate::test_request::test_request;
+    use hsched_model::FurtherOptions;
 
     /// As seen on Slurm 24.11: Slurm requeues a job of QOS `low` for a job of `high`, whereas a job of
     /// `normal` stays pending.
@@ -118,16 +119,8 @@ mod tests {
             {"id": "9", "qos": "low", "asks": {}, "running": {"since": 0, "holds": [{"node": "n1"}]}}]}"#;
 
     fn request(qos: Option<&str>, gpu_type: &str) -> Request {
-        let gpus = vec![GpuAsk { gpu_type: hsched_model::GpuType::new(gpu_type), count: 4 }];
-        Request {
-            id: RequestId(0),
-            asks: Asks { nodes: 1, gpus, ..Asks::default() },
-            partition: None,
-            account: None,
-            limit: Seconds(60.0),
-            run: Seconds(60.0),
-            further: FurtherOptions { qos: qos.map(str::to_owned), ..FurtherOptions::default() },
-        }
+        let further = FurtherOptions { qos: qos.map(str::to_owned), ..FurtherOptions::default() };
+        Request { further, ..test_request(1, gpu_type, 4) }
     }
 
     #[test]
