@@ -30,8 +30,9 @@ fn write_topics() -> std::io::Result<()> {
     fs::write(Path::new(&env::var("OUT_DIR").unwrap_or_default()).join("topics.rs"), list)
 }
 
-/// Passes the commit to the program: the one that packages set in `HSCHED_COMMIT`, else that of the
-/// repository. A build for tests has none, so that a new commit does not make it stale.
+/// Passes the commit to the program: the one that packages set in `HSCHED_COMMIT`, or, in a release build,
+/// that of the repository. Other builds, such as those for tests, have none, so that a new commit does not
+/// make them stale.
 fn tell_commit() {
     println!("cargo::rerun-if-env-changed=HSCHED_COMMIT");
     let given = env::var("HSCHED_COMMIT").ok().filter(|commit| !commit.is_empty());

@@ -18,7 +18,8 @@ BASELINES = "gavel-fifo,srtf,srsf,allox,fifo"
 
 
 def cluster(gpus, gbps=25):
-    """Nodes of up to four GPUs of each type: {"v100": 8, ...}."""
+    """Returns a cluster file; each node has up to four GPUs, all of one type. `gpus` is the number of GPUs by type:
+    {"v100": 8, ...}."""
     lines = [f"network_gbps: {gbps}", "intra_node_gbps: 125", "nodes:"]
     for name, count in gpus.items():
         lines += [f"- {{name: {name}-{n}, gpus: {{{name}: {min(4, count - 4 * n)}}}}}" for n in range(-(-count // 4))]

@@ -93,7 +93,7 @@ def lost(jobs, ended):
 
 
 def variants(jobs):
-    """The same jobs without a part of MLF-H, or with MLF-C."""
+    """Returns the jobs by variant: each variant lacks the data that one part of MLF-H uses, or adds MLF-C."""
     stop = {"target": {"metric": "loss", "mode": "min"}, "stop": {"when_busy": "best"}}
     return {
         "all equally urgent": [{**job, "urgency": 1} for job in jobs],

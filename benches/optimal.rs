@@ -17,7 +17,7 @@ const SEEDS: u64 = 10;
 const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];
 const ALL_TYPES: usize = 6;
 
-/// Nodes of five GPUs and three types, as in the paper.
+/// Three GPU types and nodes of five GPUs, each node with one type, as in the TPDS 2024 paper.
 const SMALL: Size = Size { gpus: 30, jobs: 4, gpus_per_node: 5, types: 3, budget_ms: 50 };
 const MEDIUM: Size = Size { gpus: 300, jobs: 20, budget_ms: 100, ..SMALL };
 const LARGE: Size = Size { gpus: 10_000, jobs: 1000, gpus_per_node: 8, types: ALL_TYPES, budget_ms: 10_000 };

@@ -1,4 +1,5 @@
-//! Time that policies take for problems of the paper's sizes and of other sizes: `cargo bench`.
+//! Time that policies take for problems of the sizes in the TPDS 2024 paper and of other sizes: `cargo
+//! bench`.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 

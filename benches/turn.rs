@@ -1,4 +1,5 @@
-//! Time of a turn while jobs wait for a full cluster: without any event, and with a new decision on all jobs.
+//! Time to observe and decide in a turn, without storing or acting, while jobs wait for a full cluster:
+//! without any event, and with a new decision on all jobs.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
@@ -103,8 +104,8 @@ fn planner(policy: &mut dyn Policy) -> Planner<'_> {
     }
 }
 
-/// Measures a turn after another turn has decided on all jobs. Unless `is_idle` is set, this number of nodes
-/// becomes free in between, and the decision is forgotten.
+/// Measures the observation and the decision of a turn after another turn has decided on all jobs. Unless
+/// `is_idle` is set, `free` nodes become free in between, and the decision is forgotten.
 fn bench(bencher: Bencher<'_, '_>, jobs: u32, free: u32, is_idle: bool) {
     let (mut world, mut state, rules) = (full(0), waiting(jobs), rules());
     let mut policy = hsched_lab::find("optimal", &Parameters::default()).expect("a policy");
@@ -131,7 +132,7 @@ fn decides(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 0, false);
 }
 
-/// Measures a turn after a node has become free, which submits jobs.
+/// Measures a turn after a node has become free, in which the policy decides to submit jobs.
 #[divan::bench(args = JOBS)]
 fn submits(bencher: Bencher<'_, '_>, jobs: u32) {
     bench(bencher, jobs, 1, false);

@@ -24,8 +24,8 @@ impl Scored {
     }
 }
 
-/// Prints the fraction of the waits within a factor of two and of three of the median, and the fraction
-/// within the interval, with its median width.
+/// Prints the percentage of the waits within a factor of two and of three of the median, and the percentage
+/// within the interval, with the median ratio of its ends. Jobs without a known start are left out.
 pub fn print(waits: &[WaitRecord], estimates: &BTreeMap<usize, [f64; 3]>) {
     println!("{:<5} {:>7} {:>6} {:>6} {:>6} {:>7}", "", "JOBS", "X2", "X3", "HELD", "WIDTH");
     let scored = |needs_gpus: bool| -> Vec<Scored> {

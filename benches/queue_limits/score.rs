@@ -5,10 +5,10 @@ use hsched_queue::{Forecast, Start};
 
 use crate::Submission;
 
-/// A start may be earlier or later by this time in any case, because of the submission after the look and
-/// Slurm's own delays.
+/// Seconds by which a start may miss its interval and still count as within it, because the job is submitted
+/// after the look and Slurm has delays of its own.
 const TOLERANCE: f64 = 150.0;
-/// Minimum time that counts as waiting.
+/// A job counts as having waited if its wait is longer than this, in seconds.
 const WAITED: f64 = 600.0;
 const HOUR: f64 = 3600.0;
 /// A job with at least this number of GPUs has few possible placements.
@@ -108,8 +108,8 @@ impl ScoredStart {
     }
 }
 
-/// Returns the distance of the estimated starts from the true start (CRPS); for a single estimate, this is
-/// its error.
+/// Returns the distance of the estimated starts from the true start (CRPS), in seconds; for a single
+/// estimate, this is its error. `None` without estimates.
 fn crps(starts: &[Seconds], waited: f64) -> Option<f64> {
     let mean = |all: Vec<f64>| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     let error = mean(starts.iter().map(|start| (start.0 - waited).abs()).collect())?;

@@ -8,7 +8,7 @@ use super::submissions::{Submission, time};
 const TOLERANCE: f64 = 150.0;
 const HOUR: f64 = 3600.0;
 
-/// A submission that started, and its estimate.
+/// A submission that started, and its estimates; times are in seconds after the query.
 pub struct Row {
     pub gpus: u32,
     pub waited: f64,

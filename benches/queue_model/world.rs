@@ -253,7 +253,8 @@ impl World {
         (nodes.len() == job.nodes).then_some(nodes)
     }
 
-    /// Returns the nodes that will first have room for a job according to the limits of running jobs.
+    /// Returns the nodes that will first have room for a job according to the limits of running jobs, and the
+    /// time at which they will.
     fn reservation(&self, job: &Job) -> Option<(Vec<usize>, f64)> {
         let ready = |node: usize| {
             let mut free = self.free[node];

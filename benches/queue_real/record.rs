@@ -17,7 +17,7 @@ use crate::draw::{Draw, DrawnRequest};
 
 /// Interval between queries of the history, in seconds of the cluster's clock.
 const HISTORY: f64 = 4.0 * 3600.0;
-/// Interval between checks whether the last submissions have started.
+/// Interval between checks whether the last submissions have started, in seconds of the cluster's clock.
 const LOOK: f64 = 1800.0;
 
 /// The parameters of a recording.
@@ -30,8 +30,8 @@ pub struct Plan {
     pub most_hours: u32,
 }
 
-/// Writes the recording to `out` after all submissions, and repeatedly until all of them have started or the
-/// time to wait for the last start is over.
+/// Submits random jobs to a cluster. After all submissions of the recording, writes it to `out` repeatedly,
+/// until all of its jobs have started or the time to wait for the last start is over.
 pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
     let mut site = Site::of(cluster);
     let mut draw = Draw::new(plan.seed);
@@ -240,7 +240,7 @@ impl Site {
         self.accounted(since, "JobIDRaw,End").lines().filter_map(ended).collect()
     }
 
-    /// Returns the accounting records of our jobs since a given time.
+    /// Returns the accounting records of our jobs from an hour before a given time.
     fn accounted(&self, since: f64, what: &str) -> String {
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
         let [from, until] = [since - 3600.0, self.clock.now() + 86400.0]

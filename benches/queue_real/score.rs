@@ -10,10 +10,10 @@ use hsched_queue::{
 use crate::Submission;
 use crate::picture::{Point, svg};
 
-/// A start may be earlier or later by this time in any case, because of the submission after the look and
-/// Slurm's own delays.
+/// Seconds by which a start may miss its interval and still count as within it, because the job is submitted
+/// after the look and Slurm has delays of its own.
 const TOLERANCE: f64 = 150.0;
-/// Minimum time that counts as waiting.
+/// A job counts as having waited if its wait is longer than this, in seconds.
 const WAITED: f64 = 600.0;
 const SAMPLES: usize = 60;
 

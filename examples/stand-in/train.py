@@ -110,7 +110,7 @@ class Ring:
             peer.settimeout(None)
 
     def _listen(self, mine: Dict[str, Any], deadline: float) -> Optional[str]:
-        """Waits for all ranks; returns their errors."""
+        """Waits for all ranks; returns what is wrong with them, or None."""
         facts = [mine]
         with socket.socket() as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

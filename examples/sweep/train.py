@@ -18,7 +18,7 @@ sys.path.append(os.path.join(HERE, "..", "..", "templates"))  # by hand; in a jo
 import hsched_ddp  # noqa: E402
 from digits import SIDE, Picture, draw  # noqa: E402
 
-Layer = List[List[float]]  # a row of weights for each output, the last one for the constant 1
+Layer = List[List[float]]  # a row of weights for each output; the last weight of a row is for the constant 1
 TRAINING, HELD_OUT = draw(1200, seed=1), draw(400, seed=2)
 
 

@@ -5,7 +5,6 @@ use hsched_slurm::{Gres, Tres};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let gres = Gres::parse(text);
-    // The printed counts read back with the same total.
     let one = |(gpu_type, count): &(_, u32)| format!("gpu:{gpu_type}:{count}");
     let printed: Vec<String> = gres.gpus.iter().map(one).collect();
     assert_eq!(Gres::parse(&printed.join(",")).gpu_total(), gres.gpu_total(), "{printed:?}");

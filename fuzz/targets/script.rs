@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|input: (&[u8], &str, bool)| {
         let OptionSource::Script { value: Some(value), .. } = &option.source else { continue };
         let changed = [&script[..value.bytes.start], b"1", &script[value.bytes.end..]].concat();
         let again = read(&changed, &words, version);
-        // Another value of `#PBS` may be translated in another way.
+        // Another value of a `#PBS` or `#BSUB` option may be translated in another way.
         if !script.windows(2).any(|pair| pair == b"#P" || pair == b"#B") {
             let second = again.options.get(place).map(|option| (option.name.as_str(), option.value.as_deref()));
             assert_eq!(second, Some((option.name.as_str(), Some("1"))));

@@ -1,7 +1,7 @@
 """Frees the lock of a fast cluster's clock when it is stuck.
 
 Every program with this clock takes the lock for some microseconds when it starts. It is a semaphore, which
-the kernel does not give back: a program that is killed at that moment keeps it, and every later one waits for ever.
+the kernel does not give back: a program that is killed at that moment keeps it, and every later one waits forever.
 
 usage: clock.py SEMAPHORE
 """

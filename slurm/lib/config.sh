@@ -2,7 +2,7 @@
 # Writes the files of the daemons: slurm.conf, gres.conf, cgroup.conf, slurmdbd.conf and the fake devices.
 # shellcheck disable=SC2153 # dev-cluster and nodes.sh set the names in capitals
 
-# Writes every file below DIR/etc and DIR/dev, from the parsed node file and the options.
+# Writes the daemons' files in DIR/etc and DIR/dev, from the parsed node file and the options; removes earlier logs.
 write_config() {
   rm -rf "$DIR/log"
   mkdir -p "$DIR"/{etc,dev,state,run,log}
@@ -12,7 +12,7 @@ write_config() {
   if [[ $ACCOUNTING == yes ]]; then (umask 077; slurmdbd_settings >"$DIR/etc/slurmdbd.conf"); fi
 }
 
-# 20.11 knows no other plugin and refuses the name.
+# Slurm 20.11 has only this plugin, and refuses the key CgroupPlugin.
 cgroup_settings() {
   ! slurm_is_since 22.05 || printf 'CgroupPlugin=cgroup/v1\n'
   printf 'CgroupAutomount=no\n'

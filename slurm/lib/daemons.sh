@@ -62,7 +62,7 @@ close_descriptors() {
   done
 }
 
-# Waits until the function $1 succeeds; fails when daemon $2 has died or after $3 seconds.
+# Waits until the function $1 succeeds; ends the program when daemon $2 has died or after $3 seconds.
 wait_for() {
   local deadline=$((SECONDS + $3))
   until "$1"; do

@@ -19,7 +19,7 @@ resolve_directory() {
   [[ ! -d $DIR || -O $DIR ]] || fail "$DIR belongs to somebody else"
 }
 
-# Takes the lock that serialises up and down on one directory; the file is beside it, because DIR itself is removed.
+# Takes the lock that up, down and node share for one directory; the file is beside DIR, because DIR itself is removed.
 lock_directory() {
   mkdir -p "$(dirname "$DIR")"
   while true; do

@@ -1,8 +1,8 @@
-"""Submits jobs as other users would: of several users, at random times, until the cluster is as busy as requested.
+"""Submits jobs as other users would: of several users, at random times, so many that the cluster is as busy as requested.
 
 usage: load.py SPEED SEED LOAD BACKLOG HOURS ACCOUNTS   (`dev-cluster load` calls it; HOURS 0: until it is stopped)
 
-The same seed gives the same jobs. Their true run time is the length of a `sleep`, which the cluster's clock speeds up.
+The same seed gives the same jobs. Each is a `sleep` of its run time divided by the speed of the cluster's clock.
 """
 import pwd
 import os

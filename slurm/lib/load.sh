@@ -9,7 +9,7 @@ run_load() {
     "$SPEED" "${SEED:-1}" "${LOAD:-0.95}" "${BACKLOG:-60}" "${HOURS:-0}" "$ACCOUNTING"
 }
 
-# Runs the command $@ with the cluster's clock. Durations without a date (time limits) stay real.
+# Runs the command $@ with the cluster's clock. Durations that are not computed from dates, such as timeouts, stay real.
 run_by_clock() {
   [[ $SPEED == 1 || -n $(daemon_pid clock || true) ]] || fail "the clock of $DIR has stopped: dev-cluster down, then up"
   read_clock

@@ -148,7 +148,7 @@ def write(out, jobs):
 
 
 def table(paths):
-    """Prints the estimates for the second half of the jobs, by user and method."""
+    """Prints how often the estimates for the second half of the jobs were right, by user and method."""
     jobs = []
     for path in paths:
         with open(path, encoding="utf-8") as file:

@@ -48,7 +48,7 @@ marked_processes() {
   { grep -lzxF -- "$MARKER=$DIR" /proc/[0-9]*/environ 2>/dev/null || true; } | pids_of_paths
 }
 
-# Prints every process that runs on node $1: its slurmd, the steps that this started, and their ranks.
+# Prints every process that runs on node $1: its slurmd, the steps that the slurmd started, and their ranks.
 node_processes() {
   {
     daemon_pid "slurmd-$1" || true

@@ -1,6 +1,6 @@
 """Submits to a running cluster with limits, and records the queue before each submission and its outcome.
 
-usage: record-limits.py limits SEED                         (sets limits, drawn by chance, before others submit)
+usage: record-limits.py limits SEED                         (sets random limits, before others submit)
        record-limits.py record CLUSTER_DIR OUT_DIR COUNT SEED HSCHED
 
 `slurm/measure-limits` calls it, as root, because it submits as three users. OUT_DIR has the form that the bench
@@ -26,7 +26,7 @@ USERS = {"proxy": ["astro", "bio"], "backup": ["bio", "chem"], "list": ["astro",
 COUNTS = [(1, 45), (2, 25), (4, 24), (8, 6)]
 MINUTES = [(60, 3), (180, 3), (480, 3), (1200, 1)]
 GAP = 700  # seconds between submissions, on average
-# A single job within these bounds is below every drawn limit.
+# A single job within these bounds exceeds no drawn limit.
 MOST_GPU_MINUTES = 3600
 MOST_SHORT_GPUS = 4
 # Two submissions that a limit never allows: more GPU-minutes than chem may have, and more GPUs than pshort
@@ -245,7 +245,7 @@ class Recorder:
 
 
 def priority(told, user, job):
-    """Returns the priority that `hsched when` took; of a request that it does not list, the one that Slurm gave."""
+    """Returns the priority that `hsched when` used or, for a request that it does not list, the one that Slurm assigned."""
     rows = [row for own in told["jobs"] for row in own["options"]]
     return rows[0]["priority"] if rows else float(ask(user, "squeue", "-h", "-j", str(job), "-o", "%Q"))
 

@@ -193,7 +193,7 @@ class Side:
             self.bench.scontrol("update", f"PartitionName={self.partition}", *action.split()[1:])
 
     def reason(self):
-        """Returns Slurm's reason for the job that still waits."""
+        """Returns Slurm's reason for the job; empty if the job is not pending."""
         text = self.bench.ask("root", "squeue", "-h", "-t", "PENDING", "-j", self.job, "-O", "Reason:200")
         return text.splitlines()[0].strip() if text.strip() else ""
 
@@ -232,7 +232,7 @@ class Side:
             self.job = new.split(";")[0].strip()
 
     def started(self):
-        """Returns when the job started; of an array the second task."""
+        """Returns when the job started or, for an array, when its second task did."""
         states = self.bench.states()
         if self.case.name == "JobArrayTaskLimit":
             starts = sorted(start for own, (state, start) in states.items() if own.startswith(f"{self.job}_") and state != "PENDING" and start)

@@ -5,7 +5,7 @@
 # Debian is `/` and contains the directories of this machine. Short scripts in DIR/bin run Slurm's commands there.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
-# Marks a root and has the version of its Slurm, so that a program can find out that it runs in a root.
+# The file ROOT_MARK marks a root and has the version of its Slurm, so that a program can find out that it runs in a root.
 readonly ROOT_MARKER=HSCHED_DEV_CLUSTER_ROOT ROOT_MARK=etc/hsched-slurm-root NO_ROOT=3 VERSIONS='20.11, 22.05, 24.11, 26.05'
 
 readonly ROOT_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -57,7 +57,7 @@ enum Before {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Add,
-    /// This command; `hsched run` then continues with them.
+    /// This command; `hsched run` then continues with the jobs.
     AddForRun,
     Follower(BackendKind),
 }
@@ -166,8 +166,9 @@ pub(crate) fn events_of(wanted: &DeferredChange, state: &State) -> Vec<Event> {
     wanted.events().into_iter().filter(is_new).collect()
 }
 
-/// Returns whether the same run of a sweep is waiting, submitted or completed in the state. A sweep that gets
-/// more runs keeps these runs and repeats its failed ones.
+/// Returns whether the same run of a sweep is waiting, submitted or completed in the state, with at least as
+/// many epochs and, if it waits, the same launch. A sweep that gets more runs keeps these runs and repeats
+/// its failed ones.
 fn is_kept(job: &Job, state: &State) -> bool {
     let Some(known) = state.find(&job.name) else { return false };
     let is_same = job.variant.is_some() && known.job.variant == job.variant && job.epochs <= known.job.epochs;

@@ -15,7 +15,7 @@ use hsched_ui::{Exit, Failure, Terminal};
 
 /// A queue and its source.
 pub(crate) struct ClusterQueue {
-    /// The cluster's name, or else the file's.
+    /// The cluster's name or, if it is unknown, the file's or `this cluster`.
     pub name: String,
     pub snapshot: Snapshot,
     pub age: Seconds,
@@ -42,7 +42,7 @@ impl ClusterQueue {
     }
 
     /// Returns the queue as it is now, if this look is too old for the conclusion that a job starts at once;
-    /// `None` if it is not, or if Slurm does not show a newer one.
+    /// `None` if it is not, if it was not read from Slurm, or if Slurm does not show a newer one.
     ///
     /// # Errors
     /// If Slurm's answer cannot be read.
@@ -59,7 +59,7 @@ impl ClusterQueue {
         Self { site: site_waits::learnt(context), ..self }
     }
 
-    /// Returns the source of a note: `cluster NAME`, or else the file's name.
+    /// Returns the source of a note: `cluster NAME` or, if the cluster's name is unknown, `self.name`.
     pub(crate) fn label(&self) -> String {
         self.snapshot.cluster.as_ref().map_or_else(|| self.name.clone(), |name| format!("cluster {name}"))
     }
@@ -69,7 +69,7 @@ impl ClusterQueue {
         self.is_old().then(|| self.seen())
     }
 
-    /// Returns this first line, or an empty text.
+    /// Returns [`Self::seen_earlier`] as a line wrapped for a terminal, or an empty text.
     pub(crate) fn first_line(&self, terminal: Terminal) -> String {
         let line = |seen: String| hsched_ui::wrap(&seen, terminal.width(), "  ") + "\n";
         self.seen_earlier().map_or_else(String::new, line)
@@ -92,12 +92,13 @@ impl ClusterQueue {
         format!("{}: queue seen {age} ago{again}", self.label())
     }
 
-    /// Returns whether the queue was read so long ago that its age matters.
+    /// Returns whether the queue was read from Slurm so long ago that its age matters.
     fn is_old(&self) -> bool {
         self.is_live && self.age >= queue_look::WORTH_SAYING
     }
 
-    /// Returns a note on the assumed growth of pending jobs' priorities, if it was not measured directly and is not 0.
+    /// Returns a note on the growth of pending jobs' priorities, if jobs of others are pending and the growth
+    /// is unknown, is taken from the configuration (unless it is 0) or, by the jobs' ages, contradicts it.
     pub(crate) fn growth(&self) -> Option<String> {
         if !self.snapshot.jobs.iter().any(|job| job.running.is_none() && !job.ours) {
             return None;
@@ -156,7 +157,7 @@ impl ClusterQueue {
 /// Returns the queue of a saved snapshot.
 ///
 /// # Errors
-/// If the file is not a snapshot (exit 78).
+/// If the file cannot be read or is not a snapshot (exit 78).
 pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Failure> {
     let text = input::text(path)?;
     let snapshot = Snapshot::parse(&text).map_err(|error| {

@@ -77,7 +77,7 @@ pub(crate) fn models() -> ArgValueCandidates {
     names(|context| Some(speeds::load(context).ok()?.cache.estimates().map(|(key, _)| key.model).collect()))
 }
 
-/// Completes settings: their keys, with their descriptions.
+/// Completes settings: their keys, except those that only the site's file may set, with their descriptions.
 pub(crate) fn settings() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let keys = KEYS.iter().filter(|key| key.set_by != SetBy::Site);

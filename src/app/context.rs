@@ -39,7 +39,7 @@ impl Context {
     /// Reads the settings; `lenient` ignores invalid ones.
     ///
     /// # Errors
-    /// If a setting is invalid or the current directory no longer exists.
+    /// If a setting is invalid (unless `lenient`), or the current directory no longer exists.
     pub(crate) fn new(flags: Vec<CommandLineSetting>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();

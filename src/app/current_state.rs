@@ -1,4 +1,4 @@
-//! The current state: including ranks' reports since it was written, and deferred commands.
+//! The current state, including ranks' reports since it was written, and deferred commands.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(crate) struct CurrentState {
     pub state: State,
     pub root: PathBuf,
     pub now: Time,
-    /// The cluster of the jobs; `None` if not given.
+    /// The cluster of the jobs; `None` if it is unknown.
     pub cluster: Option<String>,
     /// The command that continues the jobs.
     pub follower: &'static str,

@@ -64,7 +64,8 @@ pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State,
 ///
 /// # Errors
 /// If the state cannot be written or Slurm prints unreadable output; the state is then unchanged and the
-/// deferred commands stay. If Slurm does not answer, deferred commands that need it stay.
+/// deferred commands stay. A missing answer of Slurm is no error: the first deferred command that needs one
+/// then stays, with all later ones.
 pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Result<Vec<Event>, Failure> {
     let context = session.context;
     let (commands, troubles) = session.ledger.deferred_commands();

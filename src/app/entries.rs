@@ -24,7 +24,7 @@ pub(crate) struct Entries {
     pub foretold: Vec<OptionEstimate>,
 }
 
-/// The chosen requests of a job, by index, or why there are none.
+/// The index of a job, and its chosen requests or why there are none.
 pub(crate) type ChosenFor = (usize, Result<Vec<OptionEstimate>, String>);
 
 /// Returns the submissions of the requests chosen for some jobs. The plan says why a job has none.

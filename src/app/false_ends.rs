@@ -48,7 +48,8 @@ pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
     changed
 }
 
-/// Returns whether a job counts as completed without its last epoch and without a rule that allows that.
+/// Returns whether a job counts as completed without its last epoch, although no rule allows that and the
+/// job is not a copy.
 fn is_doubtful(tracked: &JobState, past: &PastAttempt) -> bool {
     let is_completed = matches!(&tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
     let is_allowed = tracked.stopped_early().is_some() || tracked.job.training().is_some();

@@ -72,7 +72,7 @@ pub(crate) fn note_examples(text: &str, path: &Path, command: &str) -> Option<St
 /// Refuses jobs with values of `hsched init` that were not replaced, so that they do not reach Slurm.
 ///
 /// # Errors
-/// If there is such a value; the message names all of them.
+/// If there is such a value; the message names all values in the text or, for a plan, the first job with one.
 pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<(), Failure> {
     let file = name(path);
     let in_lines = formats::starter::unedited(text);

@@ -12,8 +12,9 @@ const WORDS: usize = 3;
 /// Number of bytes read to find the first line.
 const FIRST_LINE: u64 = 256;
 
-/// Returns that a script of the command has Windows line ends, and how to remove them: the system then searches
-/// for an interpreter whose name ends with a carriage return. `None` if no script has them.
+/// Returns a message that a script of the command has Windows line ends, with the command that removes them;
+/// `None` if no script has them. With such a line end, the system searches for an interpreter whose name ends
+/// with a carriage return.
 pub(crate) fn windows_line_ends(command: &Command, workdir: &Path) -> Option<String> {
     let words = match command {
         Command::Words(words) => words.clone(),

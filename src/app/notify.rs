@@ -1,5 +1,5 @@
 //! The user's notification command, called for jobs that have ended, will not start or are stuck; it runs in
-//! parallel and cannot delay hsched.
+//! parallel and can delay only the end of hsched.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -109,8 +109,8 @@ impl FilePart {
     }
 }
 
-/// Notifies about growing files if the system supports it; it does not if another node writes to a network
-/// file system.
+/// Notifies about growing files if the system supports it, but not about files on a network file system to
+/// which another node writes.
 #[derive(Debug)]
 pub(crate) struct FileGrowth(Option<Inotify>);
 
@@ -119,7 +119,7 @@ impl FileGrowth {
         Self(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok())
     }
 
-    /// Starts watching a file, once it exists.
+    /// Starts watching a file; has no effect if the file does not exist yet.
     pub(crate) fn watch(&self, path: &Path) {
         if let Some(inotify) = &self.0 {
             // Adding the same file again has no effect. Without a watch, the next check finds new data.

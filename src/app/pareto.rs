@@ -30,7 +30,8 @@ pub(crate) struct ParetoFront {
 /// Returns the plans of a job file.
 ///
 /// # Errors
-/// If a file or setting is invalid, Slurm does not answer, or the policy violates its rules.
+/// If a file or setting is invalid, Slurm does not answer, or the policy does not support the problem or
+/// violates its rules.
 pub(crate) fn front(
     args: &PlanningArgs,
     context: &Context,

@@ -296,7 +296,7 @@ pub(crate) fn prepare(
 /// Returns a policy's checked plan, and the time that it took.
 ///
 /// # Errors
-/// If the policy does not support the problem.
+/// If the policy does not support the problem, or violates its rules.
 pub(crate) fn solve(
     name: &str,
     args: &PlanningArgs,

@@ -122,7 +122,8 @@ impl PolicyArgs {
         })
     }
 
-    /// Returns the corresponding flags, without those at their defaults: `--policy jps --alpha 0.5`.
+    /// Returns the corresponding flags: the policy, and the flags that differ from their defaults, such as
+    /// `--policy jps --alpha 0.5`.
     pub(crate) fn words(&self) -> String {
         self.tuning.words(&self.policy, self.flags.words(&self.policy))
     }

@@ -33,7 +33,7 @@ pub(crate) struct PoolRequest {
     pub account: Option<String>,
 }
 
-/// Returns how many allocations with this many devices a pool can use at the same time, from 1 to `at_most`:
+/// Returns how many allocations of `capacity` devices a pool can use at the same time, from 1 to `at_most`:
 /// those that are `busy`, and those that the waiting jobs need. A job runs in one allocation, and on one device if
 /// the devices are slots.
 pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, slots: u32, at_most: u32) -> u32 {

@@ -44,7 +44,8 @@ pub(crate) fn folder(root: &Path) -> PathBuf {
     siblings.map_or_else(|| root.join(TOGETHER), Path::to_owned)
 }
 
-/// Returns the pools below a state directory that have jobs which have not ended, the newest first.
+/// Returns those of the newest pools below a state directory that have jobs which have not ended, the newest
+/// first.
 pub(crate) fn open(context: &Context, root: &Path) -> Vec<PoolProgress> {
     progress(context, root).filter(PoolProgress::is_open).collect()
 }

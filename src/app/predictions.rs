@@ -27,7 +27,8 @@ pub(crate) fn learnt(context: &Context) -> Option<PastPredictions> {
     Calibration::learnt(known.iter().map(|predicted| &predicted.prediction))
 }
 
-/// Returns the predictions for a run's submissions, in order, from a look at the queue at `at`.
+/// Returns the predictions for those of a run's submissions that have an estimate, in order, from a look at
+/// the queue at `at`.
 pub(crate) fn of_run(run: &Run, foretold: &[OptionEstimate], at: Time) -> Vec<SubmissionPrediction> {
     let predicted = |(intent, estimate): (&hsched_engine::PlannedSubmission, &OptionEstimate)| {
         let forecast = estimate.start.forecast()?;

@@ -47,7 +47,7 @@ pub(crate) struct Prober<'a> {
 pub(crate) struct ProbeResult {
     pub key: SpeedKey,
     pub samples: Vec<Sample>,
-    /// Why it has none.
+    /// Why there are no samples.
     pub trouble: Option<String>,
 }
 
@@ -74,7 +74,8 @@ impl Prober<'_> {
     /// Measures the first batch of each speed that gets a separate GPU; the others wait for the next round.
     ///
     /// # Errors
-    /// If Slurm does not answer, no GPU is up, or the user interrupts; the probes are then cancelled.
+    /// If Slurm does not answer, no GPU is up, or a probe is already in the queue. After the submission, a
+    /// missing answer is no error, and other errors, such as an interrupt by the user, cancel the probes.
     pub(crate) fn round(&self, wanted: &[MissingSpeed]) -> Result<Vec<ProbeResult>, Failure> {
         let context = self.context;
         let run = state::new_run(context)?;
@@ -216,7 +217,7 @@ impl Prober<'_> {
                 self.context.clock.sleep(TICK);
             }
             match self.look(round) {
-                // The probes end by themselves, as does the cause of the missing answer.
+                // The next look tries again; the probes end by themselves in any case.
                 Err(failure) if matches!(failure.exit, Exit::SlurmUnavailable | Exit::Locked) => {}
                 other => other?,
             }

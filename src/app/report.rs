@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hsched_ui::report::{Report, anonymised, facts, figures, page, tables};
 use hsched_ui::{Exit, Failure, make_folder, write_output};
 
-/// The flags.
+/// The flags that request a report.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct ReportArgs {

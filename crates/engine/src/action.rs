@@ -4,14 +4,15 @@ use crate::{AfterStop, Amendment, NewShares, Run, SubmissionKey};
 use hsched_model::{JobId, JobName};
 use hsched_plan::throughput::{Lesson, Sample};
 
-/// A decision of the engine, with the reason for people. The world carries out the requests and `Share`.
+/// A decision of the engine; `why` is its reason, as a message for the user. The world carries out the
+/// requests and `Share`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Submit the jobs of this run.
     Submit(Box<Run>),
     /// Ask a running job to save and end; `then` says what follows.
     Stop { of: SubmissionKey, job_id: JobId, then: AfterStop, why: String },
-    /// Cancel a job in Slurm.
+    /// Cancel the Slurm job of a submission, or end its processes on local devices.
     Cancel { of: SubmissionKey, job_id: JobId, why: String },
     /// Change the request of a pending job, which keeps its place in the queue.
     Amend { of: SubmissionKey, job_id: JobId, to: Box<Amendment>, why: String },
@@ -26,7 +27,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns whether the action sends a request to Slurm.
+    /// Returns whether the action is a request to Slurm or to local devices.
     pub fn is_request(&self) -> bool {
         matches!(self, Self::Submit(_) | Self::Stop { .. } | Self::Cancel { .. } | Self::Amend { .. })
     }

@@ -64,7 +64,7 @@ impl AtOnce {
     }
 
     /// Gives a pending job a place among the runs of its sweep. If the sweep's limit is reached, returns a
-    /// run to wait for.
+    /// run to wait for. A job that is not due yet, or that an earlier submission blocks, takes no place.
     fn take(&mut self, tracked: &JobState, at: Time) -> Option<JobName> {
         let sweep = limited(&tracked.job)?;
         let is_due = matches!(tracked.phase, Phase::Waiting { not_before, .. } if not_before.is_none_or(|due| due <= at));

@@ -78,8 +78,8 @@ impl Inquiry {
         self.submissions.iter().any(|submission| submission.attempt.race)
     }
 
-    /// Returns the pending submission that could be changed to a request; `None` if another submission of the
-    /// job already makes the same request.
+    /// Returns the pending submission that could be changed to a request; `None` if there is none, or if
+    /// another submission of the job already makes the same request.
     pub fn in_place(&self, request: &RequestOption, defaults: &JobDefaults) -> Option<JobId> {
         let submission = Submission::changeable(&self.submissions, &GpuRequest::asked(request))?;
         let others = || self.submissions.iter().filter(|other| *other != submission);

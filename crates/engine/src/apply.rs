@@ -192,7 +192,7 @@ impl JobState {
     }
 
     /// Returns whether a submission presumed lost is tracked again if Slurm has it after all: to continue it,
-    /// or to end it if the job has ended.
+    /// or to end it if the job has completed or was cancelled.
     pub(super) fn takes_up_lost(&self) -> bool {
         self.stage_of_found(self.added).is_some()
     }

@@ -20,7 +20,7 @@ pub struct EarlyEnd {
     pub why: String,
     /// Whether the job's rule allows the stop; if not, hsched prints one note about it.
     pub allowed: bool,
-    /// Number of epochs done at that time; `None` in states of earlier versions.
+    /// Number of epochs done when the stop was decided; `None` in states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
 }
@@ -70,7 +70,8 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
     (actions, notes)
 }
 
-/// Returns the requests that end a job that may stop.
+/// Returns the requests that end a job that may stop, and marks them in the state. A job without a submission
+/// ends at once.
 fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
     let tracked = &mut state.jobs[place];
     let Some(early) = tracked.early.clone().filter(|early| early.allowed) else { return Vec::new() };
@@ -180,7 +181,8 @@ impl JobState {
         Some((&self.job.model, &target.metric))
     }
 
-    /// Returns the verdict of the job's own rule on its metric curve; `None` if the job has no rule.
+    /// Returns the verdict of the job's own rule on its metric curve; `None` if the job has no target, has
+    /// not reported its metric or has no epochs left.
     pub fn verdict(&self, busy: bool) -> Option<CurveVerdict> {
         self.judged(&self.job.stop, busy)
     }
@@ -215,8 +217,8 @@ impl JobState {
         self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns how many epochs the program has trained since the job's rule decided to stop it, if there are
-    /// more of them than a program trains that exits on request.
+    /// Returns how many epochs the program has trained since the job's rule decided to stop it; `None` if no
+    /// rule stopped it, or if a program that exits on request may train that many.
     pub(super) fn trained_on(&self) -> Option<u64> {
         let early = self.early.as_ref().filter(|early| early.allowed)?;
         let epochs = self.epochs_done.saturating_sub(early.epoch?);

@@ -33,7 +33,8 @@ impl JobState {
             return;
         }
         let (epochs, race) = (self.epochs_done.saturating_sub(attempt.epochs_before), attempt.race);
-        // The division of the batch is no longer needed; the GPUs are kept.
+        // The division of the batch is needed only if a vanished submission is found again; the GPUs are
+        // kept.
         let lost = *end == End::Vanished;
         let attempt = SubmissionRecord { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
         self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
@@ -171,8 +172,8 @@ impl JobState {
         }
     }
 
-    /// Removes a submission that Slurm does not have. If the job was to end with this submission, it ends; if
-    /// not, `otherwise` decides.
+    /// Removes a submission that Slurm does not have. If the job has no other one, it ends if it was being
+    /// cancelled or is already done; if it was neither, `otherwise` decides what follows.
     pub(super) fn never_ran(
         &mut self,
         at: Time,

@@ -11,7 +11,7 @@ use hsched_model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The user added a job, for the first time or again. A job with finished epochs resumes after them
-    /// unless the user requests a restart.
+    /// unless it has completed, its epochs belong to other work or the user requests a restart.
     Added {
         job: Box<Job>,
         restart: bool,
@@ -30,7 +30,7 @@ pub enum Event {
         of: SubmissionKey,
         news: News,
     },
-    /// Slurm has an earlier submission of a job that has not ended here, or (`None`) no longer has one.
+    /// An earlier submission of a job is still in Slurm's queue; `None`: it has left the queue.
     Stray {
         job: JobName,
         job_id: Option<JobId>,
@@ -162,7 +162,8 @@ pub struct StepTiming {
     pub time: Seconds,
 }
 
-/// How a submission ended: every end that Slurm knows, and `Other` for unknown ones.
+/// How a submission ended, according to Slurm, to its script or to hsched; `Other` is for Slurm states that
+/// this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {

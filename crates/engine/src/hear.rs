@@ -156,8 +156,8 @@ impl JobState {
         if is_asked || is_doubtful { End::Cut } else { end.clone() }
     }
 
-    /// Records that a submission is stuck or makes progress again; in the second case the pause was harmless,
-    /// and pauses of that length are ignored later.
+    /// Records that a submission is stuck or makes progress again. In the second case the pause was harmless,
+    /// and pauses of that length are ignored later, unless ranks were stopped or a node sent no samples.
     fn hear_of_stall(&mut self, at: Time, of: &SubmissionKey, stall: Option<&Stall>) {
         let Some(attempt) = self.attempt_mut(of) else { return };
         let before = std::mem::replace(&mut attempt.stall, stall.cloned());
@@ -261,8 +261,8 @@ impl JobState {
         samples
     }
 
-    /// Returns how long an epoch took if no rank reports its length: the time since the previous epoch of the
-    /// same submission. That time may include waits, so it counts as a speed only until a measured one
+    /// Returns how long an epoch took if rank 0 does not report its length: the time since the previous epoch
+    /// of the same submission. That time may include waits, so it counts as a speed only until a measured one
     /// exists.
     fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
         let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;

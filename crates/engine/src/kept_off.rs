@@ -42,7 +42,7 @@ impl<'a> KeptOff<'a> {
     }
 
     /// Returns the nodes that a job must avoid; `unfit` are those on which its check failed, with the time.
-    /// Empty if no node would be left for the job.
+    /// Empty if the other nodes have too few GPUs for the job.
     pub fn nodes(&self, job: &Job, unfit: &BTreeMap<NodeName, Time>) -> BTreeSet<NodeName> {
         let slow = self.slow.iter().filter(|_| job.avoid_slow).map(|slow| slow.node.clone());
         let unfit =

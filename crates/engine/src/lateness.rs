@@ -24,10 +24,11 @@ impl JobState {
         }
     }
 
-    /// Returns how much later than its deadline the job is expected to end or has ended; `None` if it is on
-    /// time or no estimate exists.
+    /// Returns how much later than its deadline the job is expected to end or has ended; `None` if it has no
+    /// deadline or is on time.
     ///
-    /// A pending job ends at the earliest after its remaining epochs at the speed of its last one.
+    /// Without an estimate of its end, a job ends at the earliest after its remaining epochs at the speed of
+    /// its last one, or now if that speed is unknown.
     pub fn lateness(&self, now: Time) -> Option<Seconds> {
         let deadline = self.deadline()?;
         let end = match &self.phase {

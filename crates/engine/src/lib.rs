@@ -1,7 +1,8 @@
 //! The engine: turns observations into events, and events and a policy's decisions into actions.
 //!
 //! It starts no programs. Only [`store`] reads and writes files (except that [`live`] reads
-//! `/proc/self/status`), and only [`clock`] reads the time. A [`World`] (Slurm, local devices or a simulated
+//! `/proc/self/status` and checks whether the directories of jobs exist), and only [`clock`] reads the time
+//! (except that [`store`] checks the age of leftover files). A [`World`] (Slurm, local devices or a simulated
 //! cluster) observes and executes actions; a [`Keeper`] stores the state. Neither of them makes decisions.
 
 pub mod clock;

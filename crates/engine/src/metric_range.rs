@@ -49,7 +49,8 @@ impl MetricRange {
     }
 }
 
-/// Returns the range of each metric of a curve: its values after each epoch.
+/// Returns the range of each metric; `curve` has the metrics after each epoch. Values that are not finite are
+/// ignored.
 pub(super) fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<String, MetricRange> {
     let mut ranges: BTreeMap<String, MetricRange> = BTreeMap::new();
     let values = curve.iter().flat_map(|(epoch, metrics)| metrics.iter().map(|metric| (*epoch, metric)));

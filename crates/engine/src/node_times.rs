@@ -25,7 +25,7 @@ pub struct SlowNode {
     pub model: String,
     /// Fraction by which the node's ranks take longer.
     pub slower: f64,
-    /// Time at which the node was first observed to be slow.
+    /// Time of the oldest of the last observations, all of which show that the node is slow.
     pub since: Time,
     /// Time from which jobs that avoid the node may use it again.
     pub until: Time,
@@ -165,9 +165,9 @@ impl WorkTimes {
     }
 }
 
-/// Returns an epoch's observations for each node: the compute time of its ranks or, for an epoch on one node
-/// without such times, its length. The length of a submission's first epoch is not used, because it may
-/// include the startup.
+/// Returns an epoch's observations for each node: the compute time of a step on its ranks or, for an epoch on
+/// one node without such times, the mean length of a step. The length of a submission's first epoch is not
+/// used, because it may include the startup.
 fn observations(
     tracked: &JobState,
     attempt: &SubmissionRecord,

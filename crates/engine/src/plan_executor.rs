@@ -15,8 +15,7 @@ use hsched_plan::{
     verify,
 };
 
-/// Two epoch times that differ by less than this fraction count as equal: the new shares are not worth a
-/// stop.
+/// Two epoch times that differ by at most this fraction count as equal: the new shares are not worth a stop.
 const SAME: f64 = 0.01;
 
 /// Actions to take, and questions to answer first.
@@ -56,8 +55,8 @@ pub(super) struct PlanExecutor<'a> {
 
 /// Returns the actions of a plan, and marks them in the state first.
 ///
-/// A job is submitted when its GPUs are free. If other jobs must release them first, the policy is asked
-/// again after that.
+/// A job is submitted when its GPUs are free, or at once if the plan queues it. If other jobs must release
+/// the GPUs first, the policy is asked again after that.
 pub(super) fn execute_plan(
     state: &mut State,
     view: &View,
@@ -361,8 +360,8 @@ impl PlanExecutor<'_> {
         });
     }
 
-    /// Returns the question to the world about a job on some GPUs, even if other jobs still hold them before
-    /// a move.
+    /// Returns the question to the world how long a job would wait for some GPUs. Other jobs that are to move
+    /// may still hold these GPUs.
     fn question(&self, state: &State, job: usize, placement: &Placement) -> WaitQuestion {
         let all: Vec<usize> = (0..self.view.names.len()).collect();
         let extract = self.view.problem.extract(&all, Basis::Free);

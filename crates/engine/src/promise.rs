@@ -27,7 +27,7 @@ impl StartRank {
 }
 
 impl JobState {
-    /// Returns its rank among the waiting runs of its sweep.
+    /// Returns the job's rank among the waiting runs of its sweep.
     pub(super) fn start_rank(&self) -> StartRank {
         let shuffled = if self.is_shuffled() { self.position() } else { 0 };
         StartRank { promise: self.promise(), shuffled }
@@ -39,16 +39,16 @@ impl JobState {
         self.job.variant.is_some() && self.halved().is_some() && self.epochs_done == 0
     }
 
-    /// Returns its position in a shuffled sweep. It depends only on the values of the run, so that further
-    /// runs do not change the order of the others.
+    /// Returns the job's position in a shuffled sweep. It depends only on the values of the run, so that
+    /// further runs do not change the order of the others.
     fn position(&self) -> u64 {
         let values = self.job.variant.as_ref().map(|variant| Value::from(variant.parameters.clone()));
         let digest = Sha256::digest(values.unwrap_or_default().to_string());
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Returns the predicted metric for the last epoch, where smaller is better; infinity if runs are not
-    /// sorted by predictions, or there is none.
+    /// Returns the predicted metric for the last epoch, negated if larger values are better; infinity if runs
+    /// are not sorted by predictions, or there is none.
     fn promise(&self) -> f64 {
         let target = self.job.target.as_ref().filter(|_| self.job.promising_first);
         let Some(target) = target else { return f64::INFINITY };

@@ -164,7 +164,7 @@ impl Listing<'_> {
         self.snapshot.reservations.iter().any(|reservation| reservation.name == name)
     }
 
-    /// Returns whether the job's options allow a node.
+    /// Returns whether the job's options allow a node, and the job need not avoid it.
     fn lets_in(&self, node: &QueueNode) -> bool {
         let asks = &self.options.asks;
         let reservation = self.options.further.reservation.as_ref();

@@ -56,7 +56,7 @@ impl ResumePoint {
         is_same && !matches!(self, Self::Anew { .. })
     }
 
-    /// Returns the number of epochs that it skips.
+    /// Returns the number of epochs that the job skips.
     pub fn epochs_done(&self) -> u64 {
         if let Self::After { done, .. } = self { *done } else { 0 }
     }
@@ -69,14 +69,15 @@ impl JobState {
     /// Condition under which a job resumes, if nothing shows that its program saves.
     pub const IF_SAVED: &str = ", if its program saves";
 
-    /// Returns the condition under which an interrupted job resumes, as the end of a clause; empty if its
-    /// program is known to save.
+    /// Returns the condition under which an interrupted job resumes, as the end of a clause; empty if the
+    /// job's last submission was not interrupted or its program is known to save.
     pub fn if_saved(&self) -> &'static str {
         let is_interrupted = self.past.last().is_some_and(|past| past.end == End::Interrupted);
         if is_interrupted && !self.resumes() { Self::IF_SAVED } else { "" }
     }
 
-    /// Returns whether its program wrote no checkpoint after its last epoch, so that it trains epochs again.
+    /// Returns whether the job's program wrote no checkpoint after its last epoch, so that it trains epochs
+    /// again.
     pub fn repeats_epochs(&self) -> bool {
         let last = self.past.iter().rev().find(|past| past.epochs > 0);
         self.epochs_done > 0 && last.is_some_and(|last| last.end.is_unsaved())

@@ -27,7 +27,7 @@ pub struct Run {
 pub struct PlannedSubmission {
     /// The job's index in the run.
     pub job: usize,
-    /// The copy's number among the job's copies; 0 if there is only one.
+    /// The copy's number among the job's copies, from 0.
     pub copy: u32,
     /// Whether the submission races with the job's other submissions of the run: the first to start trains,
     /// and the others end.

@@ -34,7 +34,7 @@ pub struct RunResult {
     pub why: Option<String>,
     pub epochs_done: u64,
     pub epochs: u64,
-    /// Whether it is a command without epochs.
+    /// Whether the job is a command without epochs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_command: bool,
     /// GPU-seconds held, by type: for a slot, its part of a GPU.
@@ -46,7 +46,7 @@ pub struct RunResult {
     /// The metrics that rank 0 has reported, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, MetricRange>,
-    /// Shell text that trains it again, without hsched.
+    /// Shell text that trains the job again, without hsched.
     pub command: String,
     /// The job's submissions, in order; empty in results of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,7 @@ pub struct RunResult {
 /// One submission of a job: where and when it ran, and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSubmission {
-    /// The copy's number among the copies of the job; 0 if there is only one.
+    /// The copy's number among the copies of the job, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy: u32,
     pub submitted: Time,
@@ -189,7 +189,7 @@ impl RunResult {
         Self { state: Outcome::Cancelled.word().to_owned(), ended: Some(at), why, ..self }
     }
 
-    /// Returns its unique key; of two results with one key, the later replaces the earlier.
+    /// Returns the result's unique key; of two results with one key, the later replaces the earlier.
     pub fn key(&self) -> (JobName, u64) {
         (self.name.clone(), self.added.0.to_bits())
     }

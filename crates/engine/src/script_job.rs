@@ -70,7 +70,7 @@ pub struct ScriptSubmission {
     /// The submit time, as Slurm prints it.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
-    /// The time since which Slurm has not listed it although it should.
+    /// The time since which Slurm has not listed the submission although it should.
     pub missing: Option<Time>,
     /// Why the job is pending, in Slurm's words.
     pub reason: Option<String>,
@@ -111,7 +111,7 @@ pub struct ScriptEnd {
     pub end: Option<End>,
 }
 
-/// Start estimates that differ by less count as equal.
+/// Start estimates that differ by fewer seconds than this count as equal.
 const SAME_START: f64 = 60.0;
 
 impl ScriptSubmission {
@@ -176,7 +176,8 @@ impl ScriptJob {
         }
     }
 
-    /// Returns the Slurm job to cancel, if Slurm has it and has not been asked yet.
+    /// Returns the Slurm job to cancel because the user requested it, if Slurm has it and has not been asked
+    /// yet.
     pub fn due_cancel(&self) -> Option<JobId> {
         let is_meant = matches!(
             self.submission.stage,
@@ -224,7 +225,7 @@ impl ScriptJob {
         self.end = Some(ScriptEnd { at, outcome: Outcome::Failed { reason: why.to_owned() }, end: None });
     }
 
-    /// Applies the outcome of a request about its submission.
+    /// Applies the outcome of a request about the script's submission.
     pub(super) fn answered(&mut self, at: Time, answer: &Answer) {
         let submission = &mut self.submission;
         let said = match answer {

@@ -12,7 +12,7 @@ use hsched_plan::{Placement, Problem, Sharing};
 /// shares are written.
 const PATIENCE: u64 = 3;
 
-/// Epoch times that differ by less than this fraction count as equal.
+/// New shares must shorten the epoch by more than this fraction.
 const SAME: f64 = 0.01;
 
 /// Policies that give all ranks equal shares, regardless of speed.
@@ -53,7 +53,7 @@ pub enum SharesStage {
     Written,
     /// In effect since this epoch.
     Adopted { epoch: u64 },
-    /// The ranks did not adopt them, or they could not be written; the submission is stopped instead.
+    /// The ranks did not adopt them, or they could not be written; other shares now require a stop.
     Ignored,
 }
 
@@ -87,7 +87,7 @@ impl SubmissionRecord {
         self.ranks.iter().enumerate().map(move |numbered| (&numbered.1.gpu_type, batch(numbered)))
     }
 
-    /// Records the shares with which its ranks have finished an epoch.
+    /// Records the shares with which the submission's ranks have finished an epoch.
     pub(super) fn hear_shares(&mut self, report: &EpochReport) {
         let version = |rank: &RankReport| rank.share.and_then(|share| share.version);
         self.tells_shares |= report.ranks.iter().any(|rank| version(rank).is_some());

@@ -50,7 +50,7 @@ const PAUSE: f64 = 600.0;
 /// or kernels are compiled.
 const START: f64 = 1800.0;
 
-/// The longest pause that is not reported while the program reports another activity than a step or waiting
+/// The longest pause that is not reported while the program reports an activity other than a step or waiting
 /// for data, such as saving or evaluating.
 const BUSY_OTHERWISE: f64 = 3600.0;
 
@@ -148,8 +148,8 @@ impl Course<'_> {
         is_long.then(|| self.stall(StallKind::NoStep, since, ranks, self.cause()))
     }
 
-    /// Returns a stall if no epoch has been reported for too long; only for jobs whose ranks do not count their
-    /// steps.
+    /// Returns a stall if no epoch has been reported for too long since the submission's last one; only for
+    /// jobs whose ranks do not count their steps.
     fn without_epoch(&self) -> Option<Stall> {
         let counts = self.tracks.iter().any(|track| track.last().steps.is_some());
         let since = self.tracked.epoch_at.filter(|_| self.has_reported() && !counts)?;

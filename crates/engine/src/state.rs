@@ -32,7 +32,7 @@ pub struct State {
     /// The policy that planned last, as named on the command line; `None` if none was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_by: Option<String>,
-    /// Epoch times of ranks on each node.
+    /// Step times of ranks on each node.
     #[serde(default, skip_serializing_if = "NodeTimes::is_empty")]
     pub node_times: NodeTimes,
     /// Jobs in the order in which they were added.
@@ -56,11 +56,11 @@ pub struct JobState {
     pub job: Arc<Job>,
     pub phase: Phase,
     pub epochs_done: u64,
-    /// Number of ends that counted against its retries.
+    /// Number of ends that counted against the job's retries.
     pub failures: u32,
     /// Number of consecutive submissions that ended without finishing an epoch.
     pub fruitless: u32,
-    /// Number of consecutive stops and time limits that cut it without a new epoch.
+    /// Number of consecutive stops and time limits that cut the job without a new epoch.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cuts: u32,
     /// Length of the last whole epoch reported.
@@ -101,7 +101,7 @@ pub struct JobState {
     /// earlier jobs are forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
-    /// Whether the user was warned that it will miss its deadline.
+    /// Whether the user was warned that the job will miss its deadline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
     /// Whether the speeds in the job's spec are assumptions for an unknown model.
@@ -320,9 +320,9 @@ impl JobState {
         Some(Time((begun + all * epoch.0).max(now.0)))
     }
 
-    /// Returns how long a running job has reported no epoch, if that is too long: at least a minute, and more
-    /// than three epoch lengths or, without a report since its start, the time of all remaining epochs (at
-    /// least three).
+    /// Returns how long a running job has reported no epoch, if that is too long: more than a minute, and
+    /// more than three epoch lengths or, without a report since its start, the time of all remaining epochs
+    /// (at least three).
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
         let attempt = self.phase.running().filter(|_| !self.job.is_command())?;
         let reports = self.epochs_done > attempt.epochs_before;

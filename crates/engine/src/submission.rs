@@ -13,7 +13,7 @@ pub struct SubmissionKey {
     pub job: JobName,
     /// Unique id of the run.
     pub run: String,
-    /// The copy's number among the copies of the job; 0 if there is only one.
+    /// The copy's number among the copies of the job, from 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
 }
@@ -83,7 +83,7 @@ pub enum AfterStop {
 pub struct SubmissionRecord {
     /// Unique id of the run, stored in the comment of the Slurm job.
     pub run: String,
-    /// The copy's number among the copies of the job; 0 if there is only one.
+    /// The copy's number among the copies of the job, from 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
     /// Whether the submission races with the job's other submissions of its run; only one of them trains.
@@ -115,7 +115,7 @@ pub struct SubmissionRecord {
     /// Communication part of that time.
     #[serde(rename = "communication_s", default)]
     pub communication: Seconds,
-    /// Number of epochs finished before it.
+    /// Number of epochs that the job had finished before the submission.
     pub epochs_before: u64,
     /// Time at which the submission was decided.
     pub meant: Time,
@@ -126,7 +126,7 @@ pub struct SubmissionRecord {
     pub started: Option<Time>,
     /// The allocated GPUs; before the start, the planned ones.
     pub gpus: Gpus,
-    /// The time since which Slurm has not listed it although it should.
+    /// The time since which Slurm has not listed the submission although it should.
     pub missing: Option<Time>,
     /// Why the submission is pending, in Slurm's words.
     pub reason: Option<String>,
@@ -151,7 +151,7 @@ pub struct SubmissionRecord {
     /// Whether the submission's ranks report which shares they use; they can then adopt others while running.
     #[serde(default, skip_serializing_if = "is_false")]
     pub tells_shares: bool,
-    /// The last new shares decided while it ran.
+    /// The last new shares decided while the submission ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_shares: Option<Box<NewShares>>,
     /// Whether the predicted epoch time was not based on a measurement.
@@ -168,8 +168,8 @@ impl SubmissionKey {
         Self { job, run: run.to_owned(), copy: 0 }
     }
 
-    /// Returns the name of the submission's script, its reports and its Slurm job: that of the job, or
-    /// `JOB.cN` for a copy.
+    /// Returns the name of the submission's script, its reports and its Slurm job: that of the job for copy
+    /// 0, else `JOB.cN`.
     pub fn name(&self) -> String {
         if self.copy == 0 { self.job.to_string() } else { format!("{}.c{}", self.job, self.copy) }
     }
@@ -216,7 +216,7 @@ impl SubmissionRecord {
         SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }
     }
 
-    /// Returns the run whose race it has joined, or its own run.
+    /// Returns the run whose race the submission has joined, or the submission's own run.
     pub fn race_run(&self) -> &str {
         self.joins.as_deref().unwrap_or(&self.run)
     }
@@ -227,13 +227,14 @@ impl SubmissionRecord {
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
-    /// Returns whether Slurm reports that its request, which may have been changed in place, can never start.
+    /// Returns whether Slurm reports that the submission's request, which may have been changed in place, can
+    /// never start.
     pub(crate) fn cannot_start(&self) -> bool {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
-    /// Returns whether the submission ended so late that Slurm may have asked it to stop: `grace` and up to a
-    /// minute before its time limit.
+    /// Returns whether the submission ended so late that Slurm may have asked it to stop: Slurm does that
+    /// `grace` (at most half of the time limit) before the limit, or up to a minute earlier.
     pub fn is_near_limit(&self, ended: Time, grace: Seconds) -> bool {
         let ran = self.started.map(|started| ended.since(started).0);
         self.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - 60.0)
@@ -245,14 +246,15 @@ impl SubmissionRecord {
         Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), ..self }
     }
 
-    /// Applies the pending update to its request.
+    /// Applies the pending update to the submission's request.
     pub(super) fn amend(&mut self) {
         let Some(mut amendment) = self.amendment.take() else { return };
         if let Some(kind) = amendment.kind.take() {
             let before = GpuRequest::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
             self.tables.extend(before);
             match amendment.queue_choice.take() {
-                // The new GPUs may use other partitions again.
+                // The table for the new GPUs stays, because the same GPUs may be requested in another
+                // partition later.
                 Some(queue_choice) => self.queue_choice = Some(queue_choice),
                 None => self.tables.retain(|known| *known != kind),
             }
@@ -263,7 +265,8 @@ impl SubmissionRecord {
         self.pieces = amendment.pieces;
     }
 
-    /// Records the GPUs on which it has started; they show whether an unconfirmed update took effect.
+    /// Records the GPUs on which the submission has started; they show whether an unconfirmed update took
+    /// effect.
     pub(super) fn starts_on(&mut self, gpus: Option<&Gpus>) {
         if self.amendment.as_ref().is_some_and(|amendment| {
             gpus.is_some_and(|gpus| gpus.by_type() == Gpus::of(&amendment.ranks).by_type())

@@ -13,7 +13,7 @@ use hsched_plan::{Placement, Problem};
 pub enum TypeTrial {
     /// The job's model was not measured there, so its speed is an estimate.
     Estimated,
-    /// The job's model was measured there, but its file does not list the type.
+    /// The job's model was measured there, but the job file does not list the type.
     Unlisted,
 }
 
@@ -22,7 +22,7 @@ pub enum TypeTrial {
 pub struct Trials(pub BTreeMap<GpuType, TypeTrial>);
 
 impl Trials {
-    /// Returns the types on trial among those of a placement; `job` is its index in the problem.
+    /// Returns the types on trial among those of a placement; `job` is the job's index in the problem.
     pub fn of(problem: &Problem, job: usize, placement: &Placement) -> Self {
         let trial = |number: usize| {
             let model = problem.jobs.get(job)?;

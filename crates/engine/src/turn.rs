@@ -123,7 +123,7 @@ pub enum Update<'a> {
     Action(&'a Action),
 }
 
-/// Maximum number of questions to the world about the queue in one turn.
+/// Number of questions to the world about the queue after which a turn asks no further ones.
 const MOST_QUESTIONS: usize = 100;
 
 /// Observes the world and decides; changes nothing.

@@ -113,8 +113,8 @@ impl View {
 }
 
 impl JobState {
-    /// Returns the submissions that policies see. A queued next piece is handled by the engine until its
-    /// predecessor ends; it comes after that one.
+    /// Returns the submissions that policies see. A queued next piece is left out until its predecessor ends,
+    /// because the engine handles it; in the job's list of submissions, it comes after its predecessor.
     fn shown(&self) -> impl Iterator<Item = &Submission> {
         self.phase.submissions().iter().filter(|submission| !self.is_next(&submission.attempt))
     }
@@ -127,7 +127,8 @@ fn losses(tracked: &JobState) -> Option<Vec<f64>> {
     (falls && is_whole).then(|| tracked.curve.iter().map(|report| report.value).collect())
 }
 
-/// Returns the resources held by running jobs. Pending submissions hold nothing, but their nodes are listed.
+/// Returns the resources held by running submissions. Submissions that are pending or being stopped hold
+/// nothing here, but their nodes are listed.
 fn held(open: &[&JobState], access: &Access) -> Holdings {
     let mut held = Holdings::new();
     for (number, tracked) in open.iter().enumerate() {
@@ -294,8 +295,8 @@ pub(super) fn is_ready(tracked: &JobState, at: Time) -> bool {
         && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
 }
 
-/// Returns whether a submission may be stopped to move the job: it runs and has finished an epoch, so its
-/// speeds there are measured.
+/// Returns whether a submission may be stopped to move the job: it runs, has finished an epoch, so its speeds
+/// there are measured, and the job has epochs left.
 pub(super) fn is_movable(tracked: &JobState, submission: &Submission) -> bool {
     let has_trained = tracked.epochs_done > submission.attempt.epochs_before;
     submission.is_running() && submission.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0

@@ -106,7 +106,7 @@ impl Policy for Allox {
                 chosen[job] = Some(gpu_type);
             }
         }
-        // The unmatched jobs get the GPUs that remain, the shortest jobs first.
+        // The jobs that did not get their matched type get the GPUs that remain, the shortest jobs first.
         let time = |job: usize| problem.jobs[job].progress.left(problem.now) / state.rates(job).best;
         let mut rest: Vec<usize> = jobs.iter().copied().filter(|&job| chosen[job].is_none()).collect();
         rest.sort_by(|&a, &b| time(a).total_cmp(&time(b)));

@@ -46,10 +46,10 @@ const ROUND: f64 = 360.0;
 /// The assumed share of a job on every type until the first allocation with this job.
 const NEWCOMER: f64 = 0.01;
 
-/// Shares below this count as zero.
+/// Shares up to this count as zero.
 const NO_SHARE: f64 = 1e-4;
 
-/// Factor by which the shares of an allocation may exceed the GPUs of a type.
+/// Maximum load of a type in an allocation, as a multiple of its GPUs.
 const EXCESS: f64 = 1.03;
 
 /// Number of steps of the search for the level, and of the price updates at each level.
@@ -261,7 +261,7 @@ fn shares(demands: &[GavelJob<'_>], total: &[u32]) -> Vec<Vec<f64>> {
     best
 }
 
-/// Returns the shares at a level, and the load of the fullest type.
+/// Returns the shares at a level, and the load of the fullest type divided by its GPUs.
 fn at_level(demands: &[GavelJob<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>, f64) {
     let mut prices = vec![1.0; total.len()];
     let mut sums = vec![vec![0.0; total.len()]; demands.len()];

@@ -51,7 +51,7 @@ pub fn registry() -> Registry {
 /// Returns the policy with that name for a cluster with other users.
 ///
 /// # Errors
-/// If there is no such policy, or one of its parameters is invalid.
+/// If there is no such policy, it is not for such clusters, or one of its parameters is invalid.
 pub fn find(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
     registry().find(name, parameters)
 }

@@ -74,8 +74,8 @@ pub struct DevicesError {
     text: String,
 }
 
-/// Returns the error message for a list of devices; types without a count, or with another sign before it,
-/// are the usual mistakes.
+/// Returns the error message for a list of devices; the usual mistakes are types without a count, or with
+/// another character than a colon before the count.
 fn refusal(text: &str) -> String {
     let typed = |part: &str| {
         let gpu_type = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;

@@ -16,8 +16,8 @@ use hsched_engine::{
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
 
-/// The remains of an `hsched run`. A process that holds the lock of its state directory knows that it has
-/// ended.
+/// The remains of an `hsched run`. A process that holds the lock of its state directory knows that the run
+/// has ended.
 pub struct EndedRun<'a> {
     clock: &'a dyn Clock,
     /// The state directory.
@@ -52,12 +52,13 @@ impl World for EndedRun<'_> {
     type Error = LiveError;
 
     /// Ends processes that a killed hsched may have left behind, and returns the ends of the submissions.
+    /// Submissions of pool members may still be running.
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let (root, at) = (self.root, self.clock.time());
         let mut pool = OtherMembers::find(root)?;
         let mut sightings = Vec::new();
         for tracked in &state.jobs {
-            // The processes of its last submission may have been parked.
+            // The job's last submission has ended, but its processes may have been parked.
             if let Some(past) = tracked.past.last().filter(|_| pool.is_none()) {
                 end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
             }

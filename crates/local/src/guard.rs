@@ -1,5 +1,5 @@
 //! The guard of a submission: a separate process that starts the script, relays hsched's messages, and ends
-//! all processes when the script, the guard or hsched ends.
+//! all processes when the script or hsched ends, or a signal asks the guard to end.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts the ranks, and marks what it starts")]
 
@@ -23,8 +23,10 @@ use nix::unistd::{Pid, read, setsid};
 use crate::processes::{Mark, Process, TOKEN};
 use hsched_engine::clock::{Clock as _, SystemClock};
 
-/// Messages of hsched to a guard, one byte each; end of file means that hsched has ended.
+// Messages of hsched to a guard, one byte each; end of file means that hsched has ended.
+/// Asks the script to save and end.
 pub(super) const STOP: u8 = b's';
+/// Ends the script and all its processes at once.
 pub(super) const KILL: u8 = b'k';
 /// Starts the script that a guard holds back.
 pub(super) const GO: u8 = b'g';
@@ -74,8 +76,9 @@ const KILLED_BY_STOP: u8 = 128 + Signal::SIGUSR1 as u8;
 const PAUSE_MS: u16 = 50;
 
 /// Starts a script and supervises it; returns its exit status, which is 128 or more after a signal, or 137 if
-/// hsched killed the script or has ended. A signal from a process other than hsched also ends the guard once
-/// the script is gone, so hsched can distinguish it from a failure of the job.
+/// hsched killed the script or has ended, and 85 if a request to stop ended the script before any rank
+/// started. A signal from a process other than hsched also ends the guard once the script is gone, so hsched
+/// can distinguish it from a failure of the job. Before the script starts, such a signal counts as a kill.
 ///
 /// When it returns, all processes of the script have ended. If standard input ends, hsched, which holds the
 /// other end, has ended, and the guard kills the script.
@@ -142,7 +145,7 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Guar
         // Check before waiting: a child that ended before signals were blocked caused no event.
         let status = reap(script);
         match (status, signal) {
-            // Slurm ends the script at the same time.
+            // Slurm may have signaled the script as well, so its failure counts as the signal's.
             (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(GuardEnd::Signal(signal)),
             (Some(KILLED_BY_STOP), _) if is_asked => return Ok(GuardEnd::Script(SAVED)),
             (Some(status), _) => return Ok(GuardEnd::Script(status)),
@@ -197,7 +200,7 @@ fn reap(script: Pid) -> Option<u8> {
     }
 }
 
-/// Asks all descendants of this process to end, and waits for them until the deadline.
+/// Asks all descendants of this process to end, and waits for them, but not longer than `most`.
 fn say_farewell(pid: i32, signals: &SignalFd, most: Duration) {
     let clock = SystemClock::default();
     for process in Process::descendants(pid) {

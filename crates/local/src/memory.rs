@@ -21,7 +21,7 @@ pub(super) enum ParkingStep {
 pub(super) struct Peak {
     /// Host memory of all ranks together.
     pub host: u64,
-    /// Device memory of the rank with the most; `None` if it computes on the CPU.
+    /// Device memory of the rank with the most; `None` if all ranks compute on the CPU.
     pub device: Option<u64>,
 }
 

@@ -30,7 +30,8 @@ impl MpsDaemon {
     /// behind. `program` has the guard as a subcommand. Each member of a pool has its own daemon.
     ///
     /// # Errors
-    /// If the daemon is not installed or does not start; the message is the end of a sentence.
+    /// If the script cannot be written, or the daemon is not installed or does not start; the message is the
+    /// end of a sentence.
     pub fn start(program: &Path, directory: &StateDir, member: Option<&MemberId>) -> Result<Self, String> {
         let name = member.map_or_else(|| "mps".to_owned(), |member| format!("mps-{member}"));
         let script = directory.root().join(format!("{name}.sh"));

@@ -73,7 +73,8 @@ impl OtherMembers {
         Ok(Some(Self { leader, root: root.to_owned(), others, asked, slot_memory }))
     }
 
-    /// Reads the reports of the other members. `local` is the leader, `elapsed` the time since it began, and
+    /// Reads the reports of the other members, drops orders of submissions that are not open in `state`, and
+    /// lets members leave that have asked to. `local` is the leader, `elapsed` the time since it began, and
     /// `grace` the grace period of jobs that set none.
     ///
     /// # Errors
@@ -159,7 +160,7 @@ impl OtherMembers {
         self.others.get(&member)?.devices.too_small(ranks, need)
     }
 
-    /// Returns the devices of a member; devices of its orders count as in use.
+    /// Returns the devices of a member; devices of its orders count as in use until the submissions end.
     fn devices(&self, member: &MemberId, report: &PoolReport) -> Devices {
         let mut devices = Devices::new(report.nodes.iter().map(node).collect())
             .with_units(report.nodes.iter().flat_map(units));
@@ -187,7 +188,8 @@ impl OtherMembers {
         self.others.iter().flat_map(of_member).collect()
     }
 
-    /// Returns the observed state of a submission of another member.
+    /// Returns the observed state of a submission of another member; `None` if the submission belongs to no
+    /// member of a pool.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -234,7 +236,8 @@ impl OtherMembers {
         }
     }
 
-    /// Orders a member to start a submission on its devices; `alone` means that it gets all slots of its GPUs.
+    /// Orders a member to start a submission on its devices; `alone` means that the submission gets all slots
+    /// of its GPUs.
     pub(super) fn order(
         &mut self,
         of: &SubmissionKey,
@@ -259,7 +262,7 @@ impl OtherMembers {
         Ok(member.job())
     }
 
-    /// Sends a demand to the member that runs a submission.
+    /// Sends a demand to the member that runs a submission; does nothing if no member has an order for it.
     ///
     /// # Errors
     /// If the order cannot be written.

@@ -135,7 +135,8 @@ impl Parking {
         self.parked.values().map(needs).sum()
     }
 
-    /// Returns the estimated host memory of a job: its earlier peak, or else the largest of any job.
+    /// Returns the estimated host memory of a job: its earlier peak, or else the largest of any job, or 0 if
+    /// no job was parked yet.
     pub(super) fn estimate(&self, job: &JobName) -> u64 {
         let most = || self.peaks.values().map(|peak| peak.host).max();
         self.peaks.get(job).map(|peak| peak.host).or_else(most).unwrap_or(0)
@@ -157,7 +158,7 @@ impl Parking {
         for (origin, parked) in &mut self.parked {
             let shares = parked.lease.devices.iter().any(|place| lease.devices.contains(place));
             let is_short = spare.is_some_and(|spare| spare < 0);
-            // The parked training has other work or other devices.
+            // A parked training of the same job was not continued: it has other work or other devices.
             let is_replaced = is_of(origin, of);
             if is_replaced || is_short || shares && way == ParkingStep::End {
                 if !matches!(parked.hold, ParkingHold::Ending { .. }) {
@@ -256,7 +257,7 @@ impl Parking {
         self.parked.values().any(is_there) && self.alone.insert(job.clone())
     }
 
-    /// Returns whether a parked training still holds memory that it must release.
+    /// Returns whether any parked training still holds memory that it must release.
     pub(super) fn is_moving(&self) -> bool {
         self.parked.keys().any(|origin| self.is_in_the_way(origin))
     }

@@ -28,7 +28,7 @@ use hsched_model::{JobId, Seconds, Time};
 /// The name of the hidden subcommand for guards.
 pub(super) const GUARD: &str = "guard";
 
-/// The lines of a script that differ between runs of the same work.
+/// The beginnings of the lines of a script that differ between runs of the same work.
 const OF_RUN: [&str; 6] =
     ["#SBATCH", "hs_run=", "hs_plan=", "hs_epochs_done=", "hs_report_dir=", "hs_helper_dir="];
 
@@ -193,7 +193,7 @@ impl LocalSubmission {
         self.guarded.as_ref().is_some_and(|guarded| guarded.origin == *origin)
     }
 
-    /// Asks the submission to save and end. If it has already ended, its event is pending.
+    /// Asks the submission to save and end. If the guard has already ended, the event of its end is pending.
     pub(super) fn stop(&mut self) {
         self.step = SubmissionStep::Asked;
         let _ = self.guarded.as_mut().map(GuardedProcesses::stop);
@@ -205,8 +205,8 @@ impl LocalSubmission {
         let _ = self.guarded.as_mut().map(GuardedProcesses::kill);
     }
 
-    /// Returns how a submission ended by the status of its guard; `closing` means that hsched asked all
-    /// submissions to end.
+    /// Returns how the submission ended, according to the status of its guard; `closing` means that hsched
+    /// asked all submissions to end.
     pub(super) fn end(&self, status: ExitStatus, closing: bool) -> End {
         match status.code() {
             Some(0) => End::Completed,
@@ -230,8 +230,8 @@ impl LocalSubmission {
     }
 }
 
-/// Returns the work of a script independently of its run: a parked training can continue another run with the
-/// same work.
+/// Returns the lines of a script that do not depend on its run: a parked training can continue in another run
+/// with the same work.
 pub(super) fn work(script: &str) -> String {
     let of_work = |line: &&str| !OF_RUN.iter().any(|candidate| line.starts_with(candidate));
     script.lines().filter(of_work).collect::<Vec<_>>().join("\n")

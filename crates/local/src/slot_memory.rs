@@ -28,7 +28,8 @@ struct MemoryShare {
 }
 
 impl SlotMemory {
-    /// Records that a submission starts on its devices; `max_memory` is the job key.
+    /// Records that a submission starts on its devices, unless no device is a slot; `max_memory` is the job
+    /// key.
     pub(super) fn begin(&mut self, of: &SubmissionKey, max_memory: Option<Bytes>, devices: &Devices) {
         let Some(lease) = devices.lease(of).filter(|_| devices.has_slots()) else { return };
         let is_shared = lease.beside.is_empty();
@@ -65,7 +66,7 @@ impl SlotMemory {
 }
 
 impl MemoryShare {
-    /// Returns a message if the amount exceeds the limit of the submission.
+    /// Returns a message if the amount exceeds the memory of the slot or `max_memory`.
     fn exceeded_by(&self, most: Bytes) -> Option<String> {
         let over = |limit: &Option<Bytes>| limit.filter(|limit| most > *limit);
         let used = format!("its GPU memory reached {}", gibibytes(most));
@@ -78,8 +79,8 @@ impl MemoryShare {
 }
 
 impl Devices {
-    /// Returns the memory of a slot, its share of the GPU's memory; `None` if the device is no slot or if its
-    /// memory is unknown. If the type's name is ambiguous, the largest model counts.
+    /// Returns the memory of a slot, its share of the GPU's memory; `None` if the device is not a slot or if
+    /// its memory is unknown. If the type's name is ambiguous, the largest model counts.
     pub(super) fn slot_memory(&self, place: &DeviceIndex) -> Option<Bytes> {
         self.units.get(place)?;
         let device = &self.nodes.iter().find(|(node, _)| node.name == place.0)?.1[place.1];

@@ -126,17 +126,17 @@ impl Devices {
         Self { units, ..Self::new(nodes) }
     }
 
-    /// Returns devices of which those with a GPU number are slots of that GPU.
+    /// Returns the devices with their slots; `units` has the number of the GPU of each device that is a slot.
     pub(super) fn with_units(self, units: impl IntoIterator<Item = (DeviceIndex, usize)>) -> Self {
         Self { units: units.into_iter().collect(), ..self }
     }
 
-    /// Returns the number of a slot's GPU; `None` if the device is no slot.
+    /// Returns the number of a slot's GPU; `None` if the device is not a slot.
     pub(super) fn unit(&self, node: &NodeName, device: usize) -> Option<usize> {
         self.units.get(&(node.clone(), device)).copied()
     }
 
-    /// Returns whether devices are slots.
+    /// Returns whether any device is a slot.
     pub fn has_slots(&self) -> bool {
         !self.units.is_empty()
     }
@@ -164,7 +164,8 @@ impl Devices {
         self.others_of(place).all(|other| !lease.devices.contains(other))
     }
 
-    /// Returns the number of slots of a lease's GPUs, if other jobs may have some of them.
+    /// Returns the number of slots of each of a lease's GPUs, or the largest number if they differ; `None` if
+    /// no other job may have some of the slots.
     pub(super) fn slots(&self, lease: &Lease) -> Option<usize> {
         let others = lease.devices.iter().map(|place| self.others_of(place).count()).max()?;
         (others > 0 && lease.beside.is_empty()).then_some(others + 1)

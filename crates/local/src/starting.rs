@@ -96,7 +96,7 @@ impl LocalWorld<'_> {
     }
 
     /// Starts a submission on the devices that another member has chosen for it. `work` is the work of its
-    /// script.
+    /// script, or empty if it is unknown.
     pub(super) fn begin(
         &mut self,
         of: &SubmissionKey,

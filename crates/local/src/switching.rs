@@ -22,7 +22,8 @@ use hsched_model::{JobId, NodeName, Seconds, Time};
 const TO_PARK: Seconds = Seconds(20.0);
 
 impl LocalWorld<'_> {
-    /// Asks a submission to park at the end of its epoch if it continues later, or else to save and end.
+    /// Asks a submission to park at the end of its epoch if it continues later and can park soon, or else to
+    /// save and end.
     pub(super) fn park_or_stop(&mut self, of: &SubmissionKey, then: AfterStop) {
         let (now, left) = (self.now(), self.epoch_left(of));
         // An ended submission is detected at the next observation.
@@ -130,8 +131,9 @@ impl LocalWorld<'_> {
         declared.chain(measured).min()
     }
 
-    /// Records the answers of ranks: submissions that are parked release their devices, and held ones start
-    /// once there is room.
+    /// Records the answers of ranks: submissions that are parked release their devices, those that take too
+    /// long are asked to save and end, and held ones start once there is room. Does nothing while hsched is
+    /// closing.
     pub(super) fn switch(&mut self, now: Time) {
         if self.is_closing {
             return;
@@ -194,7 +196,7 @@ impl LocalWorld<'_> {
             else {
                 continue;
             };
-            // A submission with a lease uses a GPU that this one needs exclusively.
+            // A submission with a lease uses a GPU that the held submission needs exclusively.
             after.retain(|other| parking.is_in_the_way(other) || devices.lease(other).is_some());
             if !after.is_empty() {
                 continue;
@@ -212,12 +214,12 @@ impl LocalWorld<'_> {
         }
     }
 
-    /// Returns whether one of these submissions uses slots of a GPU; its end is an event.
+    /// Returns whether one of the submissions to wait for still uses devices. Its end wakes hsched.
     pub(super) fn waits_for_slots(&self, after: &BTreeSet<SubmissionKey>) -> bool {
         after.iter().any(|other| self.devices.lease(other).is_some())
     }
 
-    /// Returns whether any submission waits for answers of ranks.
+    /// Returns whether any submission is about to park, or waits until parked trainings have made room.
     pub fn is_switching(&self) -> bool {
         let is_moving = |running: &LocalSubmission| match &running.step {
             SubmissionStep::Parking { .. } => true,

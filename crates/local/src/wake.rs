@@ -27,7 +27,7 @@ pub enum Wake {
     Gated,
     /// A command was deferred.
     Wished,
-    /// Another member of the pool has written a file.
+    /// A member of the pool has written a report, or its leader has written orders.
     Pool,
     /// A signal has arrived.
     Signal(i32),
@@ -79,7 +79,8 @@ impl Waker {
         self.sender.clone()
     }
 
-    /// Listens for reports and gate files of ranks in a folder; the watch ends with the folder.
+    /// Listens for reports and gate files of ranks, or for files of a pool member, in a folder; the watch
+    /// ends with the folder. `None` if the folder cannot be watched.
     pub fn watch(&self, folder: &Path) -> Option<WatchDescriptor> {
         // Gate files are renamed into place when complete.
         self.files.add_watch(folder, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_MOVED_TO).ok()

@@ -32,7 +32,7 @@ pub struct LocalSite {
     pub site: ScriptContext,
     /// The program that has the guard as a subcommand: hsched itself.
     pub program: PathBuf,
-    /// Threads of a rank if its job sets none; `None` leaves the choice to the program.
+    /// Threads of a rank if its job does not set `cpus_per_gpu`; `None` leaves the choice to the program.
     pub threads: Option<u64>,
     /// The pool member that this process is.
     pub member: Option<MemberId>,
@@ -138,7 +138,7 @@ impl<'a> LocalWorld<'a> {
             end = End::InterruptedUnsaved;
         }
         if matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
-            // Without the rank's last state, it is unknown what the processes saved.
+            // Without the script's last word, it is unknown whether the processes saved.
             let unknown = if end == End::Saved { End::Cut } else { end };
             end = word().unwrap_or(unknown);
         }
@@ -196,8 +196,8 @@ impl<'a> LocalWorld<'a> {
         self.is_closing
     }
 
-    /// Asks all running submissions to save and end. An end in response to this request counts as an
-    /// interruption.
+    /// Asks all running submissions to save and end, and ends the parked ones. An end in response to this
+    /// request counts as an interruption.
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.is_closing, true) {
             return;
@@ -206,7 +206,7 @@ impl<'a> LocalWorld<'a> {
         self.parking.end_all(self.now());
     }
 
-    /// Ends all running submissions at once.
+    /// Ends all running and parked submissions at once.
     pub fn kill(&mut self) {
         self.is_closing = true;
         self.running.values_mut().filter(|running| running.ended.is_none()).for_each(LocalSubmission::kill);
@@ -227,12 +227,12 @@ impl<'a> LocalWorld<'a> {
         self.site.member.is_none() || member_of(attempt) == self.site.member
     }
 
-    /// Returns the end of a submission that ran here.
+    /// Returns the end of a submission that ran here; `None` if it has not ended, or did not run here.
     pub(super) fn end_of(&self, of: &SubmissionKey) -> Option<(End, Time)> {
         self.running.get(of)?.ended.clone()
     }
 
-    /// Returns the submissions of this process that have not ended, with their guards and starts.
+    /// Returns the submissions of this process that have not ended, with their job ids and start times.
     pub(super) fn at_work_now(&self) -> impl Iterator<Item = (SubmissionKey, JobId, Time)> {
         let open = self.running.iter().filter(|(_, running)| running.ended.is_none());
         open.map(|(of, running)| (of.clone(), running.job_id, running.since))
@@ -312,7 +312,7 @@ impl LocalWorld<'_> {
             }
         }
         let seen: Vec<&SubmissionKey> = sightings.iter().map(|sighting| &sighting.of).collect();
-        // Submissions that are no longer in the state have ended.
+        // Ended submissions that are no longer in the state are not needed any more.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
         // Reports are read after the ends, so that epochs reported before the ends count.
         let ReportedData { epochs, mut odd, stalls, unfit, notes } =
@@ -342,7 +342,8 @@ impl LocalWorld<'_> {
         Ok(())
     }
 
-    /// Asks a submission to park at the end of its epoch if it continues later, or else to save and end.
+    /// Asks a submission to park at the end of its epoch if it continues later and can park soon, or else to
+    /// save and end.
     pub(super) fn stop(&mut self, of: &SubmissionKey, then: AfterStop) -> Answer {
         self.park_or_stop(of, then);
         Answer::Stopped

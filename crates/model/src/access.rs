@@ -1,4 +1,5 @@
-//! The nodes that each job may use, determined by its partitions and the needs of its ranks.
+//! The nodes that each job may use, determined by its partitions, the needs of its ranks, and the nodes that
+//! it must avoid.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use crate::{Bytes, Cluster, Job, JobDefaults, Node, NodeName, RankNeeds};
 /// The nodes that some jobs may use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Groups of jobs with the same partitions and needs.
+    /// Groups of jobs with the same partitions, needs and avoided nodes.
     groups: Vec<JobGroup>,
     /// Index in `groups` for each job.
     of_job: Vec<usize>,
@@ -64,7 +65,8 @@ impl Access {
         access
     }
 
-    /// Returns the access of jobs that may run on any node with room for a rank's `needs`.
+    /// Returns the access of jobs that may run on any node with room for a rank's `needs`, according to
+    /// [`Self::reach`]; [`Self::refusal`] refuses no node.
     pub fn everywhere(needs: RankNeeds) -> Self {
         let group = JobGroup { partitions: None, needs, avoided: BTreeSet::new() };
         Self { groups: vec![group], of_job: Vec::new(), is_known: false }
@@ -82,8 +84,8 @@ impl Access {
         group.needs.missing_on(node).map(NodeRefusal::Needs)
     }
 
-    /// Returns the groups of jobs that may run on a node: nodes with equal reach serve the same jobs. `None`
-    /// if the node is in none of their partitions.
+    /// Returns, for each group of jobs, whether its jobs may run on a node: nodes with equal reach serve the
+    /// same jobs. `None` if the node is in no partition of these jobs.
     pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
         let is_in = |group: &JobGroup| !self.is_known || group.has(node);
         let is_avoided = |group: &JobGroup| group.avoided.contains(&node.name);

@@ -22,7 +22,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the candidates among a job's requests: those with a known mean start, as times from now.
+    /// Returns the candidates among a job's requests, each with its mean start as a time from now; requests
+    /// without one are left out.
     pub fn of(requests: &[(&RequestOption, Option<Seconds>)]) -> Vec<Self> {
         let costs = RequestOption::costs(&requests.iter().map(|(option, _)| *option).collect::<Vec<_>>());
         let candidate = |((option, start), cost): (&(&RequestOption, Option<Seconds>), Option<f64>)| {
@@ -61,7 +62,8 @@ impl ChoiceReason {
     }
 }
 
-/// Returns the choice; `hours` is the value of one unit of cost. `None` if there are no candidates.
+/// Returns the choice; `hours` is the time that one unit of cost is worth. If it is 0, cost only decides
+/// between requests that finish at almost the same time. `None` if there are no candidates.
 pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
     let least =
         |value: &dyn Fn(&Candidate) -> f64| candidates.iter().min_by(|a, b| value(a).total_cmp(&value(b)));
@@ -87,7 +89,8 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
 }
 
 /// Returns the non-dominated candidates by finish time: for any other one, another candidate is at least as
-/// early and as cheap. A candidate with unknown cost is included if none finishes earlier.
+/// early and as cheap. An unknown cost counts as the highest, so a candidate without a cost is included only
+/// if it comes first.
 pub fn worth_a_look(candidates: &[Candidate]) -> Vec<RequestId> {
     let mut known = candidates.to_vec();
     let cost = |candidate: &Candidate| candidate.cost.unwrap_or(f64::INFINITY);

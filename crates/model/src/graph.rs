@@ -23,7 +23,7 @@ pub struct GraphJob {
     pub deadline: Option<f64>,
     /// Seconds from the trace's start.
     pub arrival: f64,
-    /// MB between two tasks.
+    /// MB between two tasks, given by index.
     pub volumes: Vec<(usize, usize, f64)>,
     pub tasks: Vec<GraphTask>,
 }
@@ -38,11 +38,11 @@ pub struct GraphTask {
     pub left: f64,
     /// w, its waiting time in seconds.
     pub waited: f64,
-    /// The tasks that wait for it.
+    /// Indices of the tasks that wait for this task.
     pub children: Vec<usize>,
     /// Demand in the units of servers.
     pub demand: [f64; RESOURCES],
-    /// The task's server and GPU.
+    /// Indices of the task's server and GPU; `None` if the task is not placed.
     pub on: Option<(usize, usize)>,
 }
 

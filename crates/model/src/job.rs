@@ -19,7 +19,8 @@ pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
     pub model: String,
-    /// Whether the job's file states no samples, batch and model: it is a command that runs once, on one GPU.
+    /// Whether the job's file states neither samples nor batch nor model size, so that the job is a command
+    /// that runs once, on one GPU.
     pub is_plain: bool,
     /// Samples of one epoch, at least 1.
     pub samples_per_epoch: u64,
@@ -59,7 +60,7 @@ pub struct Job {
     /// Number of equal parts of a global batch whose gradients are synchronised together (Hare's K), at least
     /// 1 and at most `global_batch`.
     pub sync_scale: u64,
-    /// Minimum number of epochs that it is expected to train; 0 if unknown.
+    /// Minimum number of epochs that the job is expected to train; 0 if unknown.
     pub predicted_epochs: u64,
     /// The loss after each epoch, as far as a trace contains it.
     pub losses: Vec<f64>,
@@ -78,15 +79,15 @@ pub struct Job {
     /// Urgency of the job's end for the user, from 0 to 10.
     pub urgency: f64,
     pub target: Option<Target>,
-    /// The rules for ending before its last epoch.
+    /// The rules for ending the job before its last epoch.
     pub stop: Stop,
-    /// Which estimated speeds may be used for it; `None` leaves that to settings and command lines.
+    /// Which estimated speeds may be used for the job; `None` leaves that to settings and command lines.
     pub estimate: Option<Estimates>,
     /// Jobs that must complete before it may start.
     pub after: Vec<JobName>,
     /// Number of times that a failed run is retried.
     pub retries: u32,
-    /// Maximum number of concurrent runs of its sweep.
+    /// Maximum number of runs of its sweep that are in the queue or at work at a time; `None` means no limit.
     pub at_most: Option<u32>,
     /// Whether the runs of the job's sweep with the best predicted metrics start first.
     pub promising_first: bool,

@@ -13,7 +13,8 @@ impl Job {
         named.map(GpuType::as_str).collect()
     }
 
-    /// Returns a message if the job names GPU types and a cluster with these types has none of them.
+    /// Returns a message if the job names GPU types and a cluster with these types has none of them; `None`
+    /// also if the list is empty.
     pub fn none_here(&self, types: &[GpuType]) -> Option<String> {
         let is_here = |name: &str| {
             types.iter().map(GpuType::as_str).any(|known| {

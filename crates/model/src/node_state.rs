@@ -92,7 +92,7 @@ const MARKS: [char; 9] = ['*', '~', '#', '!', '%', '$', '@', '^', '-'];
 /// | `*` | not responding | down: gets no new work |
 /// | `~` | powered off to save power | up: comes back on request |
 /// | `#` | powering up or being configured | up |
-/// | `!` `%` | power-down pending, powering down | down: gone until it has been off |
+/// | `!` `%` | power-down pending, powering down | down: unavailable until it has powered off |
 /// | `$` | in a maintenance reservation | reserved |
 /// | `@` | reboot pending | drained: reboots once it is idle |
 /// | `^` | reboot issued | down |

@@ -39,28 +39,28 @@ pub fn to_f64(count: impl Count) -> f64 {
     count.real()
 }
 
-/// Returns the integer part of a number from 0 to the largest `u64`; 0 for NaN.
+/// Returns the integer part of a number, limited to the range of `u64`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_u64(number: f64) -> u64 {
     number as u64
 }
 
-/// Returns the integer part of a number from 0 to the largest `usize`; 0 for NaN.
+/// Returns the integer part of a number, limited to the range of `usize`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_usize(number: f64) -> usize {
     number as usize
 }
 
-/// Returns the integer part of a number from 0 to the largest `u32`; 0 for NaN.
+/// Returns the integer part of a number, limited to the range of `u32`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_u32(number: f64) -> u32 {
     number as u32
 }
 
-/// Returns the integer part of a number, toward 0, between the smallest and the largest `i64`; 0 for NaN.
+/// Returns the integer part of a number, rounded toward 0 and limited to the range of `i64`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "saturates, NaN is 0")]
 pub fn to_i64(number: f64) -> i64 {

@@ -43,7 +43,7 @@ impl RankNeeds {
     }
 
     /// Returns the number of ranks for which these CPUs and bytes of memory suffice; `None` means an unknown
-    /// amount.
+    /// amount, which does not limit the number.
     pub fn ranks(self, cpus: Option<u64>, memory: Option<u64>) -> u64 {
         let ranks = |room: Option<u64>, need: u64| match room {
             Some(room) if need > 0 => room / need,

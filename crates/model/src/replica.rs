@@ -80,13 +80,13 @@ impl Job {
         if self.replica.is_some() { self.max_replicas } else { self.max_gpus }
     }
 
-    /// Returns the minimum number of GPUs on which it can train.
+    /// Returns the minimum number of GPUs on which the job can train.
     pub fn least_gpus(&self) -> u32 {
         let Some(replica) = &self.replica else { return self.min_gpus };
         replica.gpus.values().into_iter().min().unwrap_or(1).saturating_mul(self.min_replicas)
     }
 
-    /// Returns the maximum number of GPUs on which it can train, if there is one.
+    /// Returns the maximum number of GPUs on which the job can train, if there is one.
     pub fn most_gpus(&self) -> Option<u32> {
         let Some(replica) = &self.replica else { return self.max_gpus };
         let largest = replica.gpus.values().into_iter().max().unwrap_or(1);
@@ -94,7 +94,8 @@ impl Job {
     }
 
     /// Returns the job with the speeds of its replicas if its file has those of single GPUs: g GPUs with
-    /// efficiency e process samples g · e times as fast; the constant part of a step stays the same.
+    /// efficiency e process samples g · e times as fast; the constant part of a step stays the same. Types
+    /// without a size or an efficiency lose their speed.
     pub fn with_speeds_of_replicas(&self) -> Cow<'_, Self> {
         let Some(replica) = &self.replica else { return Cow::Borrowed(self) };
         let Some(efficiency) = &replica.efficiency else { return Cow::Borrowed(self) };

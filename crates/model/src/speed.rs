@@ -5,7 +5,8 @@ use std::fmt;
 use crate::Seconds;
 use crate::number::to_f64;
 
-/// The speed of one job on one GPU of a type; all numbers are within [`Speed::RATES`].
+/// The speed of one job on one GPU of a type; its samples per second, or the inverse of `beta`, are within
+/// [`Speed::RATES`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
     /// Step time `b / rate`, with the rate in samples per second.

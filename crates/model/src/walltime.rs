@@ -13,7 +13,8 @@ pub(super) const USUAL_MARGIN: f64 = 1.21;
 /// 10 %.
 const ESTIMATED: f64 = 1.5 / 1.1;
 
-/// Limits are multiples of a quarter of an hour.
+/// Limits are rounded up to multiples of a quarter of an hour, unless the shortest or the longest limit
+/// applies.
 const QUARTER: f64 = 900.0;
 
 /// Slurm's minimum limit is one minute.
@@ -46,16 +47,17 @@ pub struct Walltime {
 }
 
 impl Walltime {
-    /// The next piece of a cut training is queued for this fraction of the running one's limit. If it were
-    /// queued at once and started soon, it would take over soon, and many short pieces take longer than a few
-    /// complete ones.
+    /// The next piece of a cut training is queued when this fraction of the running piece's limit is left, or
+    /// earlier if the running piece waited longer. If the next piece were queued at once and started soon, it
+    /// would take over soon, and many short pieces take longer than a few complete ones.
     pub const AHEAD: f64 = 0.5;
 
     /// The effect of a limit on a job that is not known to save.
     pub const LOSES: &str =
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
-    /// Returns the walltime, rounded up to a quarter of an hour, or the longest that the limits allow.
+    /// Returns the walltime, rounded up to a quarter of an hour, but at least the shortest limit and at most
+    /// the longest one.
     fn of(needs: &WalltimeNeeds) -> Self {
         let WalltimeNeeds { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
@@ -124,7 +126,7 @@ pub struct QueueChoice {
     /// The longest limit that the request may have; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<Seconds>,
-    /// The source of the speed on its GPUs.
+    /// The source of the speed on the submission's GPUs.
     #[serde(default)]
     pub basis: SpeedBasis,
     /// The shortest limit that the request may have, if partitions allow it: twice the limit that cut the job
@@ -150,15 +152,15 @@ pub enum SpeedBasis {
 }
 
 impl QueueChoice {
-    /// Returns the queue choice of a submission with the job's own account and partitions, whose shortest
-    /// limit is `longest`.
+    /// Returns the queue choice of a submission with the job's own account and partitions; `longest` is the
+    /// shortest of these partitions' limits.
     pub fn usual(longest: Option<Seconds>, basis: SpeedBasis) -> Self {
         Self { longest, basis, ..Self::default() }
     }
 
     /// Returns the walltime of the job's remaining work: `predicted` times the margin plus the time to save,
-    /// in quarters of an hour, up to the longest allowed limit and the limit set by the user. Until the speed
-    /// is measured, the user's limit is also a minimum.
+    /// in quarters of an hour, at least `at_least`, and up to the longest allowed limit and the limit set by
+    /// the user. Until the speed is measured, the user's limit is also a minimum.
     pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
         let checkpoint = &job.launch.checkpoint;
         let slow = if self.basis == SpeedBasis::Estimated { ESTIMATED } else { 1.0 };
@@ -212,9 +214,9 @@ impl Cluster {
         self.partitions.iter().find(|partition| partition.name == name.trim())?.max_time
     }
 
-    /// Returns a job's possible queue choices: each account with all its partitions and their shortest limit,
-    /// and with only those that allow a longer one. Slurm starts a job with several partitions in the first
-    /// one that has room.
+    /// Returns a job's possible queue choices: each account with all partitions of the job and their shortest
+    /// limit, and with only those partitions that allow a longer limit. Slurm starts a job with several
+    /// partitions in the first one that has room.
     ///
     /// If the job leaves no choice, account or partition is `None`.
     pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<QueueChoice> {

@@ -77,8 +77,8 @@ impl Admission {
         Self { jobs: admitted, workers, left_out, attempts: 0 }
     }
 
-    /// Returns the nearest smaller problem if this one has no legal solution: first with fewer workers, then
-    /// without the least urgent job.
+    /// Returns the nearest smaller problem, for a problem without a legal solution: first with fewer workers,
+    /// then without the least urgent job.
     fn relaxed(mut self, problem: &Problem) -> Self {
         let least = self.jobs.iter().map(|&job| problem.jobs[job].least_gpus()).sum();
         if self.workers > least {

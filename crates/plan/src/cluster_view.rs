@@ -141,7 +141,7 @@ impl Problem {
         self.limits = limits(&self.gpu_types, capacity);
     }
 
-    /// Converts GPUs by node and type to indices; GPUs on nodes outside the problem are dropped.
+    /// Converts GPUs by node and type to indices; GPUs on nodes or of types outside the problem are dropped.
     pub fn slots<'a>(&self, gpus: impl Iterator<Item = (&'a NodeName, &'a GpuType, u32)>) -> Vec<Slot> {
         let slot = |(name, gpu_type, count): (&NodeName, &GpuType, u32)| {
             let node = self.nodes.iter().position(|node| node.name == *name)?;
@@ -155,7 +155,8 @@ impl Problem {
     }
 }
 
-/// Returns a node with the GPUs that the jobs have or may get there; `None` if there are none.
+/// Returns a node with the GPUs that the jobs have or may get there; `None` if the node has no GPUs, or is
+/// not up and the jobs hold nothing there.
 fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> Option<WorkerNode> {
     let held_here = held.get(&node.name);
     let is_up = node.state.availability() == Availability::Up;

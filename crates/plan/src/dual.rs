@@ -134,7 +134,7 @@ impl<'a> Dual<'a> {
         Some(self.proves(root))
     }
 
-    /// Returns the bound that the prices prove.
+    /// Returns `root` as a bound, with the best prices so far and the weights.
     pub(super) fn proves(&self, root: f64) -> Bound {
         let prices: Vec<f64> = self.prices.iter().map(|price| price * self.total_weight).collect();
         let weights = self.weights.iter().map(|weight| weight * self.total_weight).collect();
@@ -246,7 +246,8 @@ impl<'a> Dual<'a> {
         self.stock.own_prices(self.pricers[job].job, prices, self.weights[job])
     }
 
-    /// Uses cutting planes in a box around the best prices, which grows if the planes predict well.
+    /// Uses cutting planes in a box around the best prices. The box grows if the planes predict well, and
+    /// shrinks if they predict badly.
     fn cut(&mut self, tolerance: f64, stop: &dyn Fn() -> bool) {
         let mut reach = 0.3;
         let floor = self.prices.iter().copied().fold(0.0, f64::max) * 1e-3;

@@ -88,7 +88,8 @@ impl Problem {
         classes.into_iter().map(|(_, _, members)| members).collect()
     }
 
-    /// Returns a name for each class: the type's name if its class is the only one of that type.
+    /// Returns a name for each class: the type's name if its class is the only one of that type, or else the
+    /// label of its first type.
     fn labels_of(&self, types: &[Vec<usize>]) -> Vec<String> {
         let name = |members: &Vec<usize>| &self.gpu_types[members[0]];
         let label =

@@ -34,7 +34,8 @@ pub struct JobModel {
     pub min_gpus: u32,
     /// Maximum number of replicas: the smaller of the job's own limit and the number of quanta in a batch.
     pub max_gpus: u32,
-    /// The requested number of replicas, from `min_gpus` to `max_gpus`, which policies of fixed size use.
+    /// The requested number of replicas, from `min_gpus` to `max_gpus`, for policies that do not choose the
+    /// number themselves.
     pub asks: u32,
     pub accumulate: bool,
     /// Speed by GPU type; `None` if the job cannot run there or its speed is unknown.
@@ -101,7 +102,7 @@ pub enum Exclusion {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TypeModel {
     pub speed: Speed,
-    /// Number of samples that fit into the GPU's memory.
+    /// Number of samples that fit into the GPU's memory; `None` if no limit is known.
     pub max_batch: Option<u64>,
     /// Whether the type is a MIG slice, which must be a job's only rank.
     pub single_rank: bool,

@@ -181,7 +181,7 @@ impl Jps {
 const ALPHAS: [f64; 8] = [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
 
 /// Returns the start fraction with the lowest objective over a few categories, which are drawn with the same
-/// seed for each fraction.
+/// seed for each fraction; the paper's fraction if no category has a solution.
 fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, stop: &dyn Fn() -> bool) -> f64 {
     let each = samples.div_ceil(4);
     let mut best = (f64::INFINITY, JpsParameters::default().alpha.unwrap_or(0.0));
@@ -262,8 +262,8 @@ fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {
     jobs.iter().zip(category).all(allowed)
 }
 
-/// Moves workers from jobs above their limits to other jobs, in job order, until all limits are met. Under
-/// tight limits, a random category is almost never legal.
+/// Clamps the workers of each job to its limits, then adds or removes workers in job order until the total is
+/// as before, as far as the limits allow. Under tight limits, a random category is almost never legal.
 fn clamp_to_limits(problem: &Problem, jobs: &[usize], category: &mut [u32]) {
     let limits = |place: usize| {
         let model = &problem.jobs[jobs[place]];

@@ -139,7 +139,7 @@ impl Problem {
     }
 
     /// Returns the number of ranks for which each node has CPUs and memory left, for the neediest job that
-    /// may use one of these GPUs; `None` if unknown.
+    /// may use one of these GPUs; `None` for a node without such GPUs, and for all nodes if no host is known.
     fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[HostRemainder]) -> Vec<Option<Most>> {
         if self.nodes.iter().all(|node| node.host.is_none()) {
             return vec![None; self.nodes.len()];

@@ -69,7 +69,7 @@ impl Pace {
 }
 
 /// Returns the seconds per epoch on the requested number of GPUs of one type: on one node if a node has
-/// enough.
+/// enough; `None` if there are too few, or the job cannot run on them.
 ///
 /// There are `total` GPUs of the type, at most `largest` on a node. A job with replicas requests replicas.
 pub(super) fn asked_epoch(

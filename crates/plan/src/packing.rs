@@ -7,7 +7,7 @@ use crate::{JobModel, Problem, Slot, cost};
 /// Assigns each job's bundle (GPUs by type) to nodes; the bundles together must fit the offered GPUs.
 ///
 /// Jobs are sorted by descending saving from staying inside one node, then in job order. A job uses the node
-/// with the fewest GPUs left over or, if no node can hold it, the nodes with the most free GPUs.
+/// with the fewest GPUs left over or, if no node can hold it, the nodes with the most free GPUs of its types.
 pub(super) fn pack(problem: &Problem, jobs: &[usize], bundles: &[Vec<u32>]) -> Vec<Vec<Slot>> {
     let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
     let saving: Vec<f64> =
@@ -35,7 +35,7 @@ fn saving(problem: &Problem, job: &JobModel, bundle: &[u32]) -> f64 {
 }
 
 /// Takes a bundle from the free GPUs: from the node with the fewest left over or, if no node can hold it,
-/// from those with the most free GPUs.
+/// from those with the most free GPUs of its types; takes fewer GPUs if too few are free.
 pub(super) fn place(problem: &Problem, free: &mut [Vec<u32>], bundle: &[u32]) -> Vec<Slot> {
     let mut need = bundle.to_vec();
     let mut slots = Vec::new();

@@ -1,5 +1,5 @@
-//! GPU types, split by the jobs that may use them (because of partitions, or because a rank does not fit):
-//! the types that policies see.
+//! GPU types, split by the jobs that may use them (because of partitions or avoided nodes, or because a rank
+//! does not fit): the types that policies see.
 
 use std::collections::BTreeMap;
 

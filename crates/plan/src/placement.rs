@@ -25,7 +25,8 @@ pub enum Verdict {
 pub struct Placement {
     /// GPUs in the order of their first ranks, one entry per node and type.
     pub slots: Vec<Slot>,
-    /// Ranks 0 … N−1; rank 0 has the largest batch, and ranks of a node are consecutive.
+    /// Ranks 0 … N−1; rank 0 has the largest batch. Ranks of a node are consecutive, or ranks of a replica if
+    /// its GPUs may be on several nodes.
     pub ranks: Vec<Rank>,
     /// How the batch is divided among the ranks.
     pub sharing: Sharing,
@@ -69,7 +70,8 @@ pub struct PlanFigures {
 pub struct Quality {
     /// Lower bound of the objective, in seconds.
     pub lower_bound: f64,
-    /// Relative distance of the plan from the bound: objective over bound, minus one.
+    /// Relative distance of the plan from the bound: objective over bound, minus one; 0 without a positive
+    /// bound.
     pub gap: f64,
 }
 

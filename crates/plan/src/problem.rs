@@ -18,7 +18,7 @@ pub struct Problem {
     pub gpu_types: Vec<GpuType>,
     /// The unique display name of each entry of `gpu_types`: `v100`, or `v100@gpu` for a part.
     pub labels: Vec<String>,
-    /// Nodes with offered GPUs.
+    /// Nodes with GPUs that jobs have, may get now, or may wait for.
     pub nodes: Vec<WorkerNode>,
     /// GPUs by type over all nodes of the cluster in any state: the maximum that could ever be offered.
     pub ceiling: Vec<u32>,
@@ -72,7 +72,7 @@ pub struct WorkerNode {
     pub gpus: Vec<u32>,
     /// Rate between this node's GPUs.
     pub intra_node: BitRate,
-    /// All GPUs by type, including those in use; empty if the node is not up.
+    /// All GPUs by type, including those in use; all 0 if the node is not up.
     pub up: Vec<u32>,
     /// CPUs and memory, if ranks need them besides the GPUs.
     pub host: Option<Host>,

@@ -44,7 +44,8 @@ impl ReplaceAll {
         Self { placer, floor: Floor::default(), repacking }
     }
 
-    /// Returns the jobs that take part: all of them, or the first ones in order whose minimum GPUs fit.
+    /// Returns the jobs that take part, by ascending time alone or, with deadlines, in due order: all jobs
+    /// that can run, or the first ones whose minimum GPUs fit together.
     fn chosen(&self, problem: &Problem) -> Vec<usize> {
         let takes_part = |job: &usize| {
             let progress = &problem.jobs[*job].progress;

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use crate::{JobModel, Rank, ReplicaPlacement, Sharing, Slot, TypeModel, blocks, cost};
 use hsched_model::number::to_f64;
 
-/// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, and nodes
-/// with the same GPUs adjacent. `None` if the GPUs cannot hold the batch in whole quanta.
+/// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive (or ranks of a
+/// replica if its GPUs may be on several nodes), and nodes with the same GPUs adjacent. `None` if the GPUs
+/// cannot hold the batch in whole quanta.
 pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank>> {
     if !job.needs_blocks() && !job.is_loose() {
         return one_each(job, slots, sharing);

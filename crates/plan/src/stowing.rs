@@ -1,4 +1,4 @@
-//! Exact check whether jobs can all have their minimum number of replicas at the same time: a search over
+//! Checks exactly whether all jobs can have their minimum number of replicas at the same time: a search over
 //! their types, which also checks the nodes.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,7 @@ use crate::stacking::{StackingResult, stack};
 /// Maximum number of type choices in a search.
 const PATIENCE: u32 = 20_000;
 
-/// Requested replicas of one type, by the GPUs that each needs on one node.
+/// Requested blocks of GPUs of one type, by size: the number of GPUs that must be on one node.
 type ReplicaBlocks = BTreeMap<u32, u32>;
 
 struct StowSearch<'a> {

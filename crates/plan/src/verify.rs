@@ -24,7 +24,7 @@ pub struct CheckedPlan {
     verdicts: OnceLock<Vec<Verdict>>,
 }
 
-/// A rule that a plan violates: an error of the policy, never of its user.
+/// A rule that a plan violates: an error of the policy, unless the plan was read from a file.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Violation {
     #[error("decides on job number {job}, but there are {jobs} jobs")]

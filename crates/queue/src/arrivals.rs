@@ -98,7 +98,7 @@ pub(super) struct Arrival {
 }
 
 impl PastJob {
-    /// Returns the other jobs submitted in the last week, in any state.
+    /// Returns the jobs submitted in the last week, in any state, without the user's own jobs in the queue.
     pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;

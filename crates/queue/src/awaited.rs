@@ -41,8 +41,8 @@ impl AwaitedJobs {
         awaited
     }
 
-    /// Returns the indices by which waiting jobs may refer to this job: one for the job itself, one for its
-    /// array.
+    /// Returns the indices by which waiting jobs may refer to this job: by its own id, by the first component
+    /// of its heterogeneous job, or by its array.
     pub(super) fn numbers_of(&self, job: &QueueJob) -> Vec<usize> {
         if self.number.is_empty() {
             return Vec::new();
@@ -78,7 +78,8 @@ impl AwaitedJobs {
 
 impl Snapshot {
     /// Returns how long a running job may run in total: up to its limit, and after that up to Slurm's
-    /// allowance. A job beyond the allowance is assumed to overrun it by the same time again.
+    /// allowance. A job beyond the allowance is assumed to overrun it by the same time again, but by at least
+    /// [`STOPPING`] and at most [`LONGEST_OVERRUN`].
     pub(super) fn longest_run(&self, job: &QueueJob, since: f64) -> f64 {
         let limit = self.limit_of(job);
         let now = self.taken_at.0;

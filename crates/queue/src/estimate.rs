@@ -28,7 +28,7 @@ pub struct Estimate {
     pub mean: Seconds,
 }
 
-/// The quantiles of a forecast that the true times reached in 10 % and 90 % of cases.
+/// The quantiles of a forecast below which 10 % and 90 % of the true times lay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     pub low: f64,

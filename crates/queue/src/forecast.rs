@@ -53,19 +53,20 @@ pub enum Start {
     Refused(Refusal),
 }
 
-/// A start within this many seconds counts as immediate.
+/// A start in less than this many seconds counts as immediate.
 const NOW: f64 = 60.0;
 
 /// When a request would start and end, in seconds from the snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// The start if all jobs ran to their limits and no job arrived; `None` if it is beyond the horizon.
+    /// The start if all jobs ran to their limits and no job arrived; `None` if it is beyond the horizon, or
+    /// if the queue was not simulated.
     pub at_limits: Option<Seconds>,
     pub start: Estimate,
     pub finish: Estimate,
     /// Fraction of the futures in which the request finishes before all others.
     pub first: f64,
-    /// The start in each simulated future.
+    /// The start in each simulated future; empty if there are none, or too few for an interval.
     pub starts: Vec<Seconds>,
     /// Number of the user's past waits on which the estimate is based, if other users' jobs are hidden;
     /// otherwise 0.
@@ -251,7 +252,8 @@ fn mean_finishes(starts: &[Vec<f64>], requests: &[Request]) -> Vec<Option<f64>> 
     starts.iter().zip(requests).map(finish).collect()
 }
 
-/// Returns the fraction of the first futures in which each request finishes first; ties are shared.
+/// Returns in what fraction of the first `futures` futures each request finishes before the others; ties are
+/// shared.
 fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) -> Vec<f64> {
     let mut won = vec![0.0; starts.len()];
     for future in 0..futures {

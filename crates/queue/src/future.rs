@@ -89,7 +89,7 @@ impl Future {
         self.next.as_ref()
     }
 
-    /// Takes the next arrival if it comes before a given time, in Unix seconds.
+    /// Takes the next arrival if it comes no later than a given time, in Unix seconds.
     pub(super) fn take_arrival(
         &mut self,
         by: f64,

@@ -67,8 +67,8 @@ pub(super) struct Ratios {
 }
 
 impl Habit {
-    /// Returns the probabilities from observations and a prior, which counts as `belief` jobs. Each job has
-    /// the weight `weight`.
+    /// Returns the probabilities from observations and a prior, which counts as `belief` jobs. `weight` is
+    /// called for each job and each point of the prior, and returns a factor of its weight.
     fn ratios(&self, believed: &[f64], belief: f64, mut weight: impl FnMut() -> f64) -> Ratios {
         let each = belief / to_f64(believed.len());
         let mut events: Vec<(f64, Happens, f64)> = Vec::new();
@@ -203,13 +203,13 @@ impl<'a> Users<'a> {
         (Self { names, qos }, Habits { list })
     }
 
-    /// Returns the index of a user's habit.
+    /// Returns the index of a user's habit; 0, the index of the habit of all users, for an unknown user.
     pub(super) fn of(&self, user: Option<&str>) -> usize {
         user.and_then(|user| self.names.get(user)).copied().unwrap_or(0)
     }
 
-    /// Returns the QOS of a user's past job. The QOS is not recorded, so this is the QOS of the user's jobs
-    /// in the queue.
+    /// Returns the QOS of a user's past job. The QOS is not recorded, so this is the QOS of the user's first
+    /// job in the queue, or [`USUAL_QOS`] if there is none.
     pub(super) fn past_qos(&self, user: Option<&str>) -> &'a str {
         user.and_then(|user| self.qos.get(user)).copied().unwrap_or(USUAL_QOS)
     }
@@ -238,7 +238,8 @@ fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, RunShare)> {
 }
 
 impl Snapshot {
-    /// Returns the period for which the history has all ended jobs; `None` if there is no history.
+    /// Returns the period for which the history has all ended jobs; `None` if there is no history, or if it
+    /// is empty and its end is not given.
     ///
     /// The history is read less often than the queue.
     pub(super) fn recorded(&self) -> Option<(Time, Time)> {
@@ -298,7 +299,7 @@ mod tests {
         let mut seen = habit(&[[0.1; 10], [0.9; 10]].concat(), &[]);
         seen.seen.extend([late; 30]);
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
-        // A job that has been running since then, without an observed later time, adds no information.
+        // A job that was running when the records began and was not seen later adds no information.
         seen.seen.push(RunShare { from: 0.7, ratio: 0.7, has_ended: false });
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
     }

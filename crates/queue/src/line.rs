@@ -25,7 +25,7 @@ impl LineKey {
     }
 }
 
-/// The fair-share account of a running job's usage.
+/// The fair-share branch to which a job's usage is charged, and the rate of the usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Use {
     /// Index of the branch of the job's user; `None` if unknown.

@@ -169,7 +169,8 @@ impl<'a> NodeTimeline<'a> {
         self.changes[node] += 1;
     }
 
-    /// Returns the time from which a shape fits on a node beside running jobs; minus infinity if it fits now.
+    /// Returns the time from which a shape fits on a node beside running jobs; minus infinity if it fits now,
+    /// and infinity if it never fits.
     pub(super) fn ready(&mut self, shape: usize, node: u32) -> f64 {
         let row = &mut self.ready[shape];
         if row.is_empty() {
@@ -203,7 +204,8 @@ impl<'a> NodeTimeline<'a> {
         f64::INFINITY
     }
 
-    /// Returns the first time at or after `from` at which a shape fits on a node for this long.
+    /// Returns the first time at or after `from` at which a shape fits on a node for this long; infinity if
+    /// there is none.
     pub(super) fn opening(&mut self, shape: usize, node: u32, from: f64, length: f64, viewer: Viewer) -> f64 {
         let mut at = self.ready(shape, node).max(from);
         if at == f64::INFINITY {
@@ -258,8 +260,8 @@ impl<'a> NodeTimeline<'a> {
     /// Searches for the first time at which enough nodes have room simultaneously: each step moves to the
     /// time from which enough nodes have room individually, until enough nodes have room together.
     ///
-    /// Openings are recomputed only for nodes that were allocated or reserved since: within a pass they can
-    /// only become later.
+    /// An opening is recomputed only if its node was allocated or reserved after it was computed, or if it is
+    /// before `list.from`: within a pass, openings can only become later.
     fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<StartSlot> {
         let count = self.model.shapes[shape].nodes as usize;
         let mut taken: Vec<Opening> = Vec::with_capacity(count);

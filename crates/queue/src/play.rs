@@ -32,7 +32,7 @@ pub(super) struct RequestEntry {
     pub limit: f64,
     /// Run time in seconds.
     pub run: f64,
-    /// Entries with the same job: only the first to start runs.
+    /// The job to which the entry belongs. Of entries with the same job, only the first to start runs.
     pub job: usize,
     /// The job's branch in fair share.
     pub branch: Option<usize>,
@@ -43,7 +43,8 @@ pub(super) struct RequestEntry {
 }
 
 /// Our requests in a simulation. Members see each other's allocations and reservations. Each guest is alone
-/// with the jobs of other users. Those jobs do see the guests, which should therefore be few in comparison.
+/// with the jobs of the queue. Those jobs do see the reservations for guests, so there should be few guests
+/// in comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours<'a> {
     pub entries: &'a [RequestEntry],
@@ -119,15 +120,15 @@ pub(super) struct QueuePlay<'a> {
     now: f64,
 }
 
-/// A branch's usage at a time: `rate` times the time, plus `rest`.
+/// A branch's usage at a time: `rate` times the seconds since the snapshot, plus `rest`.
 #[derive(Clone, Copy, Debug, Default)]
 struct BranchUse {
     rate: f64,
     rest: f64,
 }
 
-/// Returns when each of our requests starts in a future, in Unix seconds: `None` if another one of its job
-/// starts first, or if it does not start within [`HORIZON`]. Returns `None` if it was stopped.
+/// Returns when each of our requests starts in a future, in Unix seconds: `None` if another request of the
+/// same job starts first, or if it does not start within [`HORIZON`]. Returns `None` if it was stopped.
 pub(super) fn play(
     model: &QueueModel,
     part: usize,
@@ -306,8 +307,8 @@ impl<'a> QueuePlay<'a> {
         used.rest -= sign * counts.rate * (self.now - self.model.now);
     }
 
-    /// Returns the time of the next event: an end, an arrival, a job that begins to compete, or the start or
-    /// end of a reservation.
+    /// Returns the time of the next event: an end, an arrival, a job that begins to compete, the start or end
+    /// of a reservation, or a check of limits on remaining minutes.
     fn next_event(&mut self, now: f64) -> Option<f64> {
         let end = self.ends.peek().map(|Reverse((moment, _))| moment.0);
         let arrival = self.future.next_arrival(self.model, self.part).map(|(arrival, _)| arrival.at);

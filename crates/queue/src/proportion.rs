@@ -7,7 +7,7 @@ use crate::estimate::Estimate;
 use crate::{ChangeEstimate, ChangeEstimates, Forecast, Start, StartAdvice};
 use hsched_model::Seconds;
 
-/// A simulated start within this many seconds is not used as a reference.
+/// A simulated start in less than this many seconds is not used as a reference.
 const AT_ONCE: f64 = 60.0;
 
 impl Estimate {

@@ -31,7 +31,7 @@ pub(super) struct QueueModel {
     /// Fair-share branches, and the contribution of each one's rank to priorities at the snapshot; `None` if
     /// unknown.
     pub ranks: Option<Ranks>,
-    /// Number of arrays; their initially running tasks are counted in `QueuePart`.
+    /// Number of arrays; their tasks that run at the time of the snapshot are in `QueuePart::running`.
     pub arrays: usize,
     /// Parts of the queue without common nodes.
     pub parts: Vec<QueuePart>,
@@ -255,7 +255,7 @@ const GRAIN: f64 = 300.0;
 /// Slurm's default of `bf_max_job_test`.
 const USUAL_DEPTH: u32 = 500;
 
-/// Slurm's default of `bf_window`.
+/// Slurm's default of `bf_window`, in seconds.
 const USUAL_WINDOW: f64 = 86_400.0;
 
 fn rules(snapshot: &Snapshot, growth: f64) -> SchedulingRules {

@@ -52,7 +52,7 @@ impl PrioritySource {
 }
 
 impl QueueJob {
-    /// Returns the job's priority at its submission, if known.
+    /// Returns the priority that the job would have had at its submission with a nice value of 0, if known.
     pub(super) fn first_priority(&self, now: Time, per_hour: f64) -> Option<f64> {
         let until = self.running.as_ref().map_or(now, |running| running.since);
         let hours = self.submitted.map_or(0.0, |submitted| until.since(submitted).0 / 3600.0);

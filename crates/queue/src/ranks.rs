@@ -1,5 +1,5 @@
-//! Fair share at the time of the snapshot: the branch to which a job's use is charged, and its rank's
-//! contribution to its priority.
+//! Fair share at the time of the snapshot: the branch to which a job's use is charged, and the contribution
+//! of the branch's rank to the job's priority.
 
 use std::collections::BTreeMap;
 

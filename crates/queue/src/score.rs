@@ -10,7 +10,7 @@ use hsched_model::{Seconds, Time};
 /// takes some time.
 const TOLERANCE: f64 = 150.0;
 
-/// Minimum time that counts as waiting, in seconds.
+/// Longest time that does not count as waiting, in seconds.
 const WAITED: f64 = 600.0;
 
 /// A predicted start.
@@ -35,9 +35,9 @@ pub struct Score {
     pub starts: usize,
     /// Fraction of the starts within the interval, with a tolerance of 150 s.
     pub held: f64,
-    /// Number of starts after the interval.
+    /// Number of starts after the interval, with the same tolerance.
     pub later: usize,
-    /// Median of the errors of the estimated medians, in seconds.
+    /// Median of the absolute errors of the estimated medians, in seconds.
     #[serde(rename = "median_error_s")]
     pub median_error: f64,
     #[serde(rename = "mean_error_s")]

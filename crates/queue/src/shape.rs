@@ -169,10 +169,10 @@ impl<'a> Shapes<'a> {
         known.any(|partition| partition.exclusive && partitions.contains(&Some(partition.name.as_str())))
     }
 
-    /// Returns the nodes of a partition that, if empty, could hold one of the shape's nodes.
+    /// Returns the nodes of a partition that could be one of the shape's nodes if they were empty.
     fn set(&self, shape: &Shape, partition: Option<&str>, asks: &Asks) -> Vec<u32> {
-        // A job that requests more nodes than it names may use any other nodes, so the names impose
-        // no restriction.
+        // A job that requests more nodes than it names may use other nodes as well, so the model ignores the
+        // names.
         let is_listed = asks.nodelist.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX);
         let is_kept = |node: &QueueNode| {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
@@ -205,8 +205,8 @@ impl<'a> Shapes<'a> {
 }
 
 impl Shape {
-    /// Returns whether a node's free resources suffice for one of its nodes; the first `gpu_types` resources
-    /// are GPUs.
+    /// Returns whether a node's free resources suffice for one of the shape's nodes; the first `gpu_types`
+    /// resources are GPUs.
     pub(super) fn fits(&self, free: &[u64], gpu_types: usize) -> bool {
         let typed = self.demand.iter().all(|&(number, amount)| free[usize::from(number)] >= amount);
         typed && (self.untyped == 0 || self.spare(free, gpu_types) >= self.untyped)

@@ -110,7 +110,7 @@ struct Ranking<'a> {
 }
 
 impl Ranking<'_> {
-    /// Ranks all users below some siblings; the first gets the previous rank if they are `tied`.
+    /// Ranks all users among and below some siblings; with `tied`, the first one gets the previous rank.
     fn walk(&mut self, mut siblings: Vec<usize>, tied: bool) {
         let level = |place: usize| self.shares.level(place, self.usage);
         let is_account = |place: usize| self.shares.branches[place].user.is_none();
@@ -194,7 +194,7 @@ mod tests {
     /// A line: account, user, index of the parent account, shares, usage, factor in thirteenths.
     type Line = (&'static str, Option<&'static str>, Option<usize>, f64, f64, f64);
 
-    /// Output of `sshare -a` on a real Slurm.
+    /// Output of `sshare -a` on a real Slurm cluster.
     const SEEN: [Line; 18] = [
         ("root", None, None, 1.0, 110_173.0, 0.0),
         ("root", Some("root"), Some(0), 1.0, 0.0, 13.0),

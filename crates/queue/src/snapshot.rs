@@ -44,7 +44,8 @@ pub struct Snapshot {
     /// Ended jobs of the last days; `None` if the site hides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<EndedJob>>,
-    /// Submit time from which the history is complete; `None` means seven days ago.
+    /// Submit time from which the history is complete; `None` means that no job of the last seven days is
+    /// missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Time>,
     /// End time until which the history is complete; `None` means the last end in it.
@@ -187,14 +188,14 @@ pub struct Reservation {
     pub nodes: BTreeSet<NodeName>,
     pub start: Time,
     pub end: Time,
-    /// Users that may submit to the reservation by its name; empty for maintenance.
+    /// Users who may submit to the reservation by its name; empty for maintenance.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub users: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accounts: BTreeSet<String>,
 }
 
-/// A queued job; the pending tasks of an array form one.
+/// A pending or running job; the pending tasks of an array form one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueJob {
     /// The id as printed by Slurm: `12`, `11_3`, `11_[4-9%2]`, `9+1`.

@@ -54,8 +54,8 @@ impl NumberingContext<'_> {
         ways
     }
 
-    /// Returns the rule of a job by the first of its partitions whose limits allow it; `None` if a limit
-    /// never allows it to start.
+    /// Returns the rule of a job by the first of its partitions whose limits allow it. If none does, returns
+    /// `None` for a pending job, and the rule by the first partition for a running one.
     pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
         let mut partitions: Vec<Option<&str>> =
             job.partitions.iter().map(|partition| Some(partition.as_str())).collect();
@@ -70,7 +70,7 @@ impl NumberingContext<'_> {
     }
 }
 
-/// Returns the pending jobs.
+/// Returns the pending jobs that may start, with an entry for each set of equivalent partitions.
 pub(super) fn waiting(
     snapshot: &Snapshot,
     shapes: &mut Shapes,
@@ -80,7 +80,7 @@ pub(super) fn waiting(
 ) -> Vec<PendingEntry> {
     let unknown = snapshot.middle_priority();
     let joins = |job: &QueueJob| {
-        // Jobs at known limits compete whenever the limit has room.
+        // If limits are known, a job at a limit competes whenever the limits that the model counts have room.
         let competes = !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
         if competes { Some(Joins::Now) } else { awaited.joins(job, snapshot) }
     };
@@ -173,7 +173,8 @@ impl Snapshot {
         Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
     }
 
-    /// Returns the walltime of a job: its own, else its partition's maximum or default, else one year.
+    /// Returns the walltime of a job in seconds: its own, else its first partition's maximum or default, else
+    /// one year.
     pub(super) fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }

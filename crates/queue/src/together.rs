@@ -44,7 +44,8 @@ pub struct JobChoice {
     pub starts: Vec<Seconds>,
 }
 
-/// Returns a request for each job; `None` if none of its requests can ever start, or if others are hidden.
+/// Returns a request for each job; `None` if none of its requests can ever start, or if other users' jobs are
+/// hidden.
 ///
 /// `stop` returns whether time has run out; jobs without a choice by then get the best request known so far,
 /// or else any that can start.
@@ -78,7 +79,7 @@ struct DrawnFuture<'a> {
     others: Option<Others<'a>>,
 }
 
-/// Seconds from now to the end of each job of a part, in every future.
+/// Seconds from now to the end of each job of a part in every future, with the value of the request's cost.
 type Finishes = Vec<(usize, Vec<f64>)>;
 
 /// Returns the queue with all requests, and the index of each job's first one.

@@ -60,7 +60,7 @@ pub fn parse(text: &str, id: JobId) -> Allocation {
 }
 
 /// Returns whether a line begins the record of another task of the same job array: one task has the id of the
-/// whole array, and Slurm then prints all tasks. `None` for all other lines.
+/// whole array, and Slurm then prints all tasks. `None` if the line does not begin a record.
 fn is_other_task(line: &str, id: JobId) -> Option<bool> {
     let record = line.strip_prefix("JobId=")?.split(" JobName=").next().unwrap_or_default();
     let mut words = record.split_whitespace();
@@ -89,7 +89,7 @@ fn devices(gres: &str) -> Vec<GpuType> {
     devices.into_iter().map(|(_, gpu_type)| gpu_type).collect()
 }
 
-/// Splits at the commas outside parentheses.
+/// Splits at the commas outside parentheses, and returns the parts that are about GPUs.
 fn parts(text: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     let at_comma = |c: char| {

@@ -8,8 +8,8 @@ use hsched_model::number::{to_f64, to_u64};
 /// Returns the time for a text on this machine at the time `now`; `None` if this version does not know the
 /// format.
 ///
-/// `now`, `now+60`, `now+2hours`, `16:00`, `tomorrow`, `2030-01-01`, `2030-01-01T12:00`; a time of day means
-/// its next occurrence.
+/// Examples are `now`, `now+60`, `now+2hours`, `16:00`, `noon`, `tomorrow`, `2030-01-01` and
+/// `2030-01-01T12:00`; a time of day means its next occurrence.
 pub(crate) fn begin(text: &str, now: Time) -> Option<Time> {
     let seconds = i64::try_from(to_u64(now.0)).ok()?;
     begin_in(&Local.timestamp_opt(seconds, 0).single()?, text).map(|seconds| Time(to_f64(seconds)))

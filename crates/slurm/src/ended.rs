@@ -9,7 +9,7 @@ pub struct JobEnd {
     pub way_out: Vec<String>,
 }
 
-/// Names of the signals that end jobs.
+/// The signals that end jobs: number, name and meaning.
 const SIGNALS: [(u8, &str, &str); 9] = [
     (1, "SIGHUP", "its terminal went away"),
     (2, "SIGINT", "somebody interrupted it"),
@@ -26,7 +26,7 @@ const SIGNALS: [(u8, &str, &str); 9] = [
     (15, "SIGTERM", "it was asked to end: by scancel, preemption or its time limit"),
 ];
 
-/// Conventional exit codes of shells.
+/// Conventional exit codes of shells, with their meanings.
 const CODES: [(u8, &str); 2] =
     [(126, "a program of the script cannot be executed"), (127, "a program of the script was not found")];
 
@@ -69,7 +69,7 @@ pub fn ended(record: &JobRecord, id: &str) -> JobEnd {
     JobEnd { why: vec![why], way_out: Some(way_out).filter(|text| !text.is_empty()).into_iter().collect() }
 }
 
-/// Returns a sentence with the nodes on which the job ran.
+/// Returns the nodes on which the job ran, in parentheses for the end of a sentence; empty if there are none.
 fn on(record: &JobRecord) -> String {
     if record.nodes.is_empty() { String::new() } else { format!(" (it had {})", record.nodes) }
 }

@@ -8,8 +8,8 @@ use hsched_model::{Cluster, GpuType, HeldResources, Holdings, NodeName, hostlist
 /// Returns the resources that `jobs` hold by node, and notes on jobs for which they are unknown.
 ///
 /// The result is exact for jobs on one node and for jobs with the same GPUs on every node, whose CPUs and
-/// memory are assumed to be spread evenly. The queue does not show how a total over several nodes is
-/// split. Such a job counts as holding nothing, and planning does not rely on its nodes.
+/// memory are assumed to be spread evenly. The queue does not show how a total over several nodes is split. A
+/// job with such a total counts as holding nothing, so a new plan does not count its GPUs as free.
 pub fn holdings<'a>(
     jobs: impl IntoIterator<Item = &'a QueuedJob>,
     cluster: &Cluster,

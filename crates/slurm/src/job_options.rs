@@ -24,7 +24,7 @@ pub struct JobOptions {
 /// An option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct JobOption {
-    /// Its long name without dashes.
+    /// Its long name without the leading dashes.
     name: &'static str,
     value: Option<String>,
 }
@@ -68,7 +68,8 @@ const UNREAD: [(&str, &str); 11] = [
 ];
 
 impl JobOptions {
-    /// Parses the fields of a job: those of its ids and its name, those before and those after its command.
+    /// Parses a job from parts of its record: its ids, its name, the fields before its command, and the text
+    /// from its command on.
     pub(crate) fn parse([ids, name, facts, free]: [&str; 4], comment: Option<&str>) -> Self {
         // The first field of each part has no blank before it.
         let free = format!(" Command={free}");

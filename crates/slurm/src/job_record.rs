@@ -1,4 +1,4 @@
-//! The record of a Slurm job that has left the queue, from `sacct` or `scontrol`.
+//! The record of a Slurm job, which may have left the queue, from `sacct` or `scontrol`.
 
 use crate::{ExitStatus, JobId, SlurmState};
 use hsched_engine::live::Tag;
@@ -13,7 +13,7 @@ pub struct JobRecord {
     pub array: Option<JobId>,
     pub name: String,
     pub state: SlurmState,
-    /// Why the job ended, in Slurm's words; only `scontrol` reports it.
+    /// Why the job is pending or has ended, in Slurm's words; only `scontrol` reports it.
     pub reason: Option<String>,
     /// Submit time in the notation of [`QueuedJob`](crate::QueuedJob); together with the id it identifies a
     /// job.

@@ -32,8 +32,9 @@ pub(crate) const NO_TASK: u32 = 0xffff_fffe;
 const WIDEST: usize = 10;
 
 impl OutputName {
-    /// Returns the file that a pattern names; `None` if it uses unknown facts. Versions of Slurm before 24.05
-    /// leave unknown letters unchanged, as this function does.
+    /// Returns the file that a pattern names; `None` if it uses unknown facts, or ends with a backslash that
+    /// escapes nothing. Versions of Slurm before 24.05 leave unknown letters unchanged, as this function
+    /// does.
     pub fn of(pattern: &str, facts: &OutputFacts<'_>) -> Option<Self> {
         let mut name = Self(Vec::new());
         if pattern.contains('\\') {

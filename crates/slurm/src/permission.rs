@@ -20,7 +20,7 @@ struct Association {
     partition: Option<String>,
     /// The allowed QOS; empty if any may be used.
     qos: BTreeSet<String>,
-    /// Maximum number of jobs, pending ones included.
+    /// The smaller of two limits: the number of running jobs, and the number of running and pending jobs.
     max_jobs: Option<u64>,
     /// Maximum number of GPUs, all types together: the smaller of the limits for all its jobs and for one job.
     max_gpus: Option<u64>,
@@ -81,7 +81,7 @@ impl Associations {
         names
     }
 
-    /// Returns why Slurm would refuse this account; `None` if no account is listed.
+    /// Returns why Slurm would refuse this account; `None` if it is listed, or if no account is listed.
     pub fn refusal(&self, account: &str) -> Option<String> {
         let is_known = self.0.iter().any(|association| association.account == account);
         let known = || self.accounts().join(", ");
@@ -90,7 +90,7 @@ impl Associations {
     }
 
     /// Returns why Slurm would refuse a job with this request or never start it, one sentence each; empty if
-    /// unknown.
+    /// there is no known reason.
     pub fn troubles(&self, wanted: PermissionRequest<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
         let named =

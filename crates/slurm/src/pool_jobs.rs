@@ -21,7 +21,7 @@ pub fn command() -> CommandLine {
     CommandLine::new("squeue", ["--me", "--noheader", "--format=%i %T %o"])
 }
 
-/// Returns the jobs of these scripts, in printed order.
+/// Returns the jobs of these scripts, in printed order, without tasks of job arrays.
 pub fn parse(text: &str, scripts: &[impl AsRef<Path>]) -> Vec<PoolJob> {
     let job = |line: &str| {
         let (id, state, script) = fields(line)?;

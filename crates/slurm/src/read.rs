@@ -9,7 +9,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2
 
 /// Runs a read-only command, and retries it after a pause while the controller is busy.
 ///
-/// Never for `sbatch` or `scancel`, because an unanswered request may have been received.
+/// Must not run `sbatch` or `scancel`, because Slurm may have received a request that it did not answer.
 ///
 /// # Errors
 /// The error of the last attempt.
@@ -35,7 +35,7 @@ mod tests {
     use crate::recorded::RecordedRunner;
 
     /// Reads from a runner that fails with the given messages and then answers; returns the answer and the
-    /// pauses.
+    /// number of pauses.
     fn check(failures: &[&str]) -> (Result<CommandOutput, CommandError>, usize) {
         let command = CommandLine::new("sinfo", ["-h"]);
         let failed = |stderr: &&str| (command.clone(), Err(CommandError::failed(&command, "1", stderr)));

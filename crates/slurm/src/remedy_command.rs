@@ -24,7 +24,8 @@ pub fn remedy_command<E>(
         Remedy::StartNow => update(vec!["StartTime=now".to_owned()]),
         Remedy::NoDependency => update(vec!["Dependency=".to_owned()]),
         Remedy::NoReservation => update(vec!["ReservationName=".to_owned()]),
-        // Since Slurm 24.11, the limit belongs to the array alone; earlier versions accept its id, too.
+        // Since 24.11, Slurm accepts this change only with the id of the whole array; earlier versions also
+        // accept that id.
         Remedy::Throttle(count) => {
             let array = id.split_once('_').map_or(id, |(array, _)| array);
             change(array, vec![format!("ArrayTaskThrottle={count}")])
@@ -79,7 +80,8 @@ fn field(change: &Change) -> String {
     }
 }
 
-/// Returns a time limit in the format of `scontrol`: `7:30:00`, `1-12:00:00`.
+/// Returns a time limit in the format of `scontrol`: `7:30:00`, `1-12:00:00`. It is rounded down to whole
+/// minutes, but is at least one minute.
 fn clock(limit: Seconds) -> String {
     let minutes = to_u64((limit.0 / 60.0).floor().max(1.0));
     let text = time_limit(minutes.saturating_mul(60));
@@ -129,7 +131,7 @@ mod tests {
             let (status, stderr) = ("exit status: 1".to_owned(), stderr.to_owned());
             assert_eq!(has_changed_the_rest(&CommandError::Failed { command, status, stderr }), expected);
         };
-        // Slurm 22.05 and 24.11.
+        // Messages of Slurm 22.05 and 24.11.
         check("23_1: Job has already finished\n23_2-9: No error", true);
         check("1_1: Job has already finished", true);
         check("1_1: Job has already finished\nslurm_update error: Access denied", false);

@@ -21,8 +21,9 @@ pub(super) const FIELDS: [&str; 12] = [
     "Comment",
 ];
 
-/// Returns the command line that prints all attempts and steps of the user's jobs with these ids, or of
-/// all without ids. The id of a heterogeneous job's first component stands for all its components.
+/// Returns the command line that prints all attempts and steps of the user's jobs with these ids, or of all
+/// jobs of the user if there are no ids. The id of a heterogeneous job's first component stands for all its
+/// components.
 ///
 /// `since` is before the jobs ended; it saves the database a search through its whole history.
 pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
@@ -38,7 +39,7 @@ pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
     CommandLine::new("sacct", args)
 }
 
-/// Returns the command line that prints the user's jobs with a name.
+/// Returns the command line that prints the user's jobs with this name.
 pub fn named_command(name: &str, since: DateTime<Utc>) -> CommandLine {
     let mut command = command(&[], since);
     command.args.push(format!("--name={name}"));

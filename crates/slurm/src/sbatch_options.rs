@@ -87,7 +87,7 @@ pub fn sbatch_options(words: &[String], now: Time) -> SbatchOptions {
     options
 }
 
-/// Reads an option; returns `None` if it is not supported.
+/// Reads an option; returns `None` if the option or its value is not supported.
 fn take(options: &mut SbatchOptions, name: &str, value: Option<&str>, now: Time) -> Option<()> {
     let SbatchOptions { asks, further, .. } = options;
     match (name, value) {

@@ -15,8 +15,8 @@ pub enum Reply {
 /// Returns the command line that tells the user's running job with that name and id to save and stop
 /// (`SIGUSR1`).
 ///
-/// A heterogeneous job has only one batch script, which receives the signal by the id of the first component
-/// only.
+/// A heterogeneous job has only one batch script, which receives the signal only if the id is that of the
+/// first component.
 pub fn stop(name: &str, id: JobId) -> CommandLine {
     // Without the filter, scancel tries for 90 s to signal a job that does not run yet.
     command(name, &["--state=RUNNING", "--signal=USR1", "--batch"], id)
@@ -34,7 +34,7 @@ pub fn cancel_pending(name: &str, id: JobId) -> CommandLine {
 }
 
 /// Returns the command line that cancels these jobs of the user, regardless of their names; `None` for no
-/// job, because `scancel --me` without an id cancels all of them.
+/// job, because `scancel --me` without an id cancels all jobs of the user.
 pub fn cancel_all(ids: &[JobId]) -> Option<CommandLine> {
     let words = ["--me".to_owned()].into_iter().chain(ids.iter().map(ToString::to_string));
     (!ids.is_empty()).then(|| CommandLine::new("scancel", words))

@@ -42,7 +42,9 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
 }
 
 /// Returns whether no process of a job remains from the start after `restarts` requeues: the job has ended,
-/// is pending, or has started again. If the id is also that of a job array, Slurm prints all tasks that it knows.
+/// is pending, has started again, or is not among the printed jobs. False if no printed job can be read.
+///
+/// If the id is also that of a job array, Slurm prints all tasks that it knows.
 pub fn is_over(text: &str, id: JobId, restarts: u32) -> bool {
     let mut jobs = texts(text).into_iter().filter_map(|text| Some((record(&text)?, text))).peekable();
     if jobs.peek().is_none() {

@@ -146,7 +146,7 @@ pub(crate) fn cpu_usage(text: &str) -> Option<Usage> {
     }
 }
 
-/// Returns memory in bytes from two amounts in MiB; the used part may be unknown.
+/// Returns memory in bytes from two amounts in MiB; an unknown used amount counts as 0.
 pub(crate) fn usage(total: &str, used: &str) -> Option<Usage> {
     // A plus sign marks the minimum over several nodes in one line.
     let bytes = |text: &str| amount::memory(text.trim().trim_end_matches('+')).map(|bytes| bytes.0);

@@ -112,12 +112,14 @@ impl Config {
         config
     }
 
-    /// Returns a key's value, ignoring case; `None` if it is missing or `(null)`.
+    /// Returns a key's value, ignoring the key's case; `None` if it is missing or empty, or a word such as
+    /// `(null)` or `none`.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.values.get(&key.to_ascii_lowercase()).and_then(|text| value(text))
     }
 
-    /// Returns whether a comma-separated list, such as `SchedulerParameters`, contains the word.
+    /// Returns whether a comma-separated list, such as `SchedulerParameters`, contains the word, alone or
+    /// with a value (`word=value`), in any case.
     pub fn lists(&self, key: &str, word: &str) -> bool {
         let list = self.get(key).unwrap_or_default();
         list.split(',').any(|item| item.split('=').next().unwrap_or("").trim().eq_ignore_ascii_case(word))

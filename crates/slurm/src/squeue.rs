@@ -55,7 +55,7 @@ pub struct QueuedJob {
     pub cpus: Option<u64>,
     /// Number of times that Slurm restarted the job.
     pub restarts: u32,
-    /// The end of the batch script; only for jobs that have ended.
+    /// Exit status of the batch script; only for jobs that have ended.
     pub exit: Option<ExitStatus>,
     /// The nodes as a hostlist; empty before the start.
     pub nodes: String,
@@ -126,7 +126,7 @@ impl QueuedJob {
             })
     }
 
-    /// Returns the run of a job that hsched submitted.
+    /// Returns the run, job and copy number of a job that hsched submitted; `None` for other jobs.
     pub fn tag(&self) -> Option<Tag> {
         Tag::from_comment(self.comment.as_deref()?)
     }

@@ -29,8 +29,8 @@ pub struct System {
 const GRACE: Duration = Duration::from_secs(1);
 
 impl System {
-    /// Default time limit of a command: three times the time after which Slurm's clients report a controller
-    /// as down.
+    /// Default time limit of a command: about three times the time after which Slurm's clients report a
+    /// controller as down.
     pub const LIMIT: Duration = Duration::from_secs(30);
     /// Maximum number of bytes that a command may write to one of its outputs.
     const MOST_OUTPUT: u64 = 256 << 20;

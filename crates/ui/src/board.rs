@@ -47,7 +47,8 @@ const USUAL_HEIGHT: usize = 24;
 const OTHER_LINES: usize = 5;
 
 impl Board {
-    /// Returns a table that is drawn only if it is `wanted` and stdout is a terminal with control sequences.
+    /// Returns a table that is drawn only if it is `wanted` and stdout is a terminal that understands control
+    /// sequences.
     pub fn new(terminal: Terminal, wanted: bool) -> Self {
         let is_shown = wanted && terminal.is_watched();
         let bar = is_shown.then(|| {
@@ -82,8 +83,8 @@ impl Board {
         let lines = self.lines.borrow();
         let fit = room.saturating_sub(table.lines().count().saturating_sub(2)).max(LEAST_LINES);
         let lines = lines.iter().skip(lines.len().saturating_sub(fit));
-        // Shorter than the width: a line that fills the width, alone or with echoed characters after it,
-        // would wrap, and the table could not be erased.
+        // Lines are shorter than the width: a line that fills the width, alone or with echoed characters
+        // after it, would wrap, and the table could not be erased.
         let most = width.saturating_sub(1 + ECHO).max(1);
         let lines: Vec<String> = lines.map(|line| cut(line, most)).collect();
         let text = format!("{table}\n{}", lines.join("\n"));

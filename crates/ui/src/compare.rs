@@ -22,7 +22,7 @@ pub struct PolicyResult {
     pub quality: Option<Quality>,
     /// Running time of the policy.
     pub time: Seconds,
-    /// The reason if no job is placed, and it is the same for all jobs.
+    /// Why no job is placed, if the reason is the same for all jobs; `None` in all other cases.
     pub why: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub fn compare_table(rows: &[PolicyComparison], terminal: Terminal) -> String {
     if remarks.is_empty() { text } else { format!("{text}\n{remarks}") }
 }
 
-/// Returns the maximum gap between a plan and the bound for people.
+/// Returns the maximum gap between a plan and the bound as text; `none` if the plan is optimal.
 fn gap(quality: Quality) -> String {
     if quality.is_optimal() { "none".to_owned() } else { percent(quality.gap) }
 }

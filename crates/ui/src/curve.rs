@@ -25,7 +25,7 @@ const COLUMNS: usize = 64;
 const MARGIN: usize = 11;
 
 impl CurvePicture<'_> {
-    /// Returns the minimum and maximum of the drawn values, which always differ.
+    /// Returns the minimum and maximum of the drawn values; if they are equal, a range of 1 around them.
     pub(super) fn range(&self) -> (f64, f64) {
         let reports = self.reports.iter().map(|report| report.value);
         let expected = self.expected.iter().flat_map(|(_, mean, (low, high))| [*mean, *low, *high]);
@@ -77,7 +77,7 @@ pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
     text
 }
 
-/// Returns the cell of `count` that contains a position from 0 to 1.
+/// Returns the index of the cell, of `count`, that is nearest to a position from 0 to 1.
 fn place(part: f64, count: usize) -> usize {
     let place = (part.clamp(0.0, 1.0) * to_f64(count - 1)).round();
     to_usize(place)

@@ -11,7 +11,8 @@ pub enum Exit {
     Failed = 1,
     /// The command line was wrong.
     Usage = 2,
-    /// No job could be placed, or a job was rejected.
+    /// No job could be placed, a job was rejected, or jobs are left that cannot start or, in a simulation,
+    /// did not end.
     Unplaced = 3,
     /// Some jobs were submitted, others not.
     PartlySubmitted = 4,

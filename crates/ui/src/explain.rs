@@ -26,7 +26,8 @@ pub struct ExplainedPlan<'a> {
 const NOTHING: f64 = 1e-6;
 
 impl ExplainedPlan<'_> {
-    /// Returns the prices and a line for every job.
+    /// Returns the prices, a row for each placed job, and a line for each job that is not placed or for which
+    /// there is more to say.
     pub fn overview(&self, terminal: Terminal) -> String {
         let placed = self.plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
         let types = &self.explanation.types;
@@ -316,7 +317,8 @@ impl ExplainedPlan<'_> {
         job.replicas.iter().enumerate().filter_map(of_type).collect()
     }
 
-    /// Returns the beginning of a line about a job: its name, or that it waits and why.
+    /// Returns the beginning of a line about a job: its name, and if it is not placed, that it waits or is
+    /// rejected, and why.
     fn heading_of_line(&self, job: &JobExplanation) -> String {
         let name = self.name(job);
         match &self.plan.verdicts()[job.job] {

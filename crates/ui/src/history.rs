@@ -18,7 +18,7 @@ pub struct HistoryRow {
 }
 
 impl HistoryRow {
-    /// Returns the row of a job until `now`.
+    /// Returns a job's row, with its resource use until `now`.
     pub fn new(run: RunResult, now: Time) -> Self {
         let usage = GpuUsage::of(&run, now);
         Self { run, usage }

@@ -54,7 +54,7 @@ pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, ter
     format!("{}{models}\n{}", types.show(terminal), nodes.show(terminal))
 }
 
-/// Returns the catalogue's models of the types whose names differ from them.
+/// Returns the catalogue's model of each type whose name does not show it.
 fn models(cluster: &Cluster) -> String {
     let types: BTreeSet<&GpuType> =
         cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| &stock.gpu_type).collect();

@@ -5,7 +5,8 @@ use hsched_engine::{JobState, Phase};
 use hsched_model::number::to_f64;
 use hsched_model::{Speed, Time};
 
-/// Returns a warning with remedies if a job will miss or has missed its deadline; `None` if it is on time.
+/// Returns a warning with remedies if a job will miss or has missed its deadline; `None` if it is on time, if
+/// that is unknown, or if it has no deadline.
 pub(super) fn late(tracked: &JobState, now: Time) -> Option<String> {
     let late = tracked.lateness(now)?;
     let deadline = tracked.deadline()?;
@@ -27,7 +28,8 @@ fn stopping(tracked: &JobState) -> Option<String> {
     Some(format!("it could stop now: {}", early.why))
 }
 
-/// Returns how much faster GPUs would have to be, and which types of its job file are fast enough.
+/// Returns how much faster the GPUs of a running job would have to be, and which types of the job file are
+/// fast enough.
 fn faster(tracked: &JobState, now: Time, deadline: Time) -> Option<String> {
     let Phase::Submitted(_) = tracked.phase else { return None };
     let end = tracked.expected_end(now)?;

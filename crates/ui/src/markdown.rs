@@ -23,7 +23,7 @@ pub fn markdown_text(page: &str, terminal: Terminal) -> String {
     text
 }
 
-/// A part of a page between blank lines.
+/// A part of a page, such as a paragraph, a list or a table.
 #[derive(Debug, PartialEq, Eq)]
 enum Block<'a> {
     Heading(&'a str),

@@ -1,4 +1,4 @@
-//! Plans between mean completion time, fairness and cost: a picture and a table.
+//! Plans that trade off mean completion time, fairness and cost: a picture and a table.
 
 use std::fmt::Write as _;
 
@@ -132,7 +132,7 @@ fn picture(rows: &[ParetoRow], width: usize) -> String {
     text
 }
 
-/// Returns the cell of `count` that contains a value between two bounds.
+/// Returns the index of the cell, of `count`, that is nearest to a value between two bounds.
 fn place(value: f64, (low, high): (f64, f64), count: usize) -> usize {
     let part = if high > low { (value - low) / (high - low) } else { 0.0 };
     to_usize((part.clamp(0.0, 1.0) * to_f64(count - 1)).round())

@@ -56,7 +56,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Replaces the current progress bar and returns it.
+/// Replaces the current progress bar and returns the old one.
 fn show(bar: Option<ProgressBar>) -> Option<ProgressBar> {
     std::mem::replace(&mut *SHOWN.lock().unwrap_or_else(PoisonError::into_inner), bar)
 }

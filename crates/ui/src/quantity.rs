@@ -26,7 +26,8 @@ pub fn moment(at: Time, now: Time) -> String {
     at.format(format).to_string()
 }
 
-/// Returns a duration in at most two units, such as `83.8 s`, `3 h 07 min` or `2 d 04 h`.
+/// Returns a duration in at most two units, such as `83.8 s`, `3 h 07 min` or `2 d 04 h`; `forever` for more
+/// than 1e12 s.
 pub fn duration(time: Seconds) -> String {
     let seconds = time.0;
     if seconds < 5e-6 {

@@ -14,7 +14,7 @@ use hsched_model::GoalMode;
 #[derive(Clone, Debug)]
 pub struct ResultRow {
     pub run: RunResult,
-    /// `None` if it has reported none.
+    /// `None` if the run has reported none.
     pub metric: Option<RowMetric>,
 }
 

@@ -15,7 +15,8 @@ use super::when::about;
 /// Reviews with the data for their presentation.
 pub struct ReviewReport<'a> {
     pub names: &'a [NameReview],
-    /// The waiting hours that each recommendation saves.
+    /// The waiting hours that each recommendation would have saved; `None` if unknown, or without a smaller
+    /// request.
     pub saved: &'a [Option<f64>],
     pub accounting: &'a Accounting,
     /// The first and last end of the runs; `None` if there are none.
@@ -23,7 +24,7 @@ pub struct ReviewReport<'a> {
     pub until: Option<Time>,
 }
 
-/// Maximum number of rows.
+/// Maximum number of unreadable lines that the notes name.
 const NAMED: usize = 20;
 
 /// The meaning of the columns.
@@ -99,7 +100,7 @@ fn table(names: &[NameReview]) -> Table {
     table
 }
 
-/// Returns used and requested amount, such as `4.8 h/24 h`; empty if both are unknown.
+/// Returns the used and the requested amount, such as `4.8 h/24 h`; empty if both are unknown.
 fn of_asked(quantity: &Quantity, words: impl Fn(f64) -> String) -> String {
     match (quantity.used_p95.map(&words), quantity.asked.map(&words)) {
         (None, None) => String::new(),

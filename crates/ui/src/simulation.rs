@@ -40,7 +40,8 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 const WIDEST: usize = 72;
 
 impl SimulationResult {
-    /// Returns a replay with its metrics.
+    /// Returns the result of a replay with its metrics, or with the error if the policy cannot handle the
+    /// trace.
     pub fn new(cell: SweepCell, policy: String, record: Result<ReplayRecord, String>) -> Self {
         let (record, error) = match record {
             Ok(record) => (record, None),
@@ -60,8 +61,9 @@ impl SimulationResult {
         self.record.tasks.is_none() && self.record.cru.is_none()
     }
 
-    /// Returns the mean completion time divided by the lower bound; `None` if there is no bound or it does
-    /// not apply. It is valid for all jobs with all their epochs, each on GPUs that it holds together.
+    /// Returns the mean completion time divided by the lower bound; `None` without a bound, or if the bound
+    /// does not apply: it requires that all jobs have ended after all their epochs, and that each job trained
+    /// on all its GPUs at once.
     pub(super) fn ratio(&self) -> Option<f64> {
         let whole = self.keeps_jobs_whole()
             && self.has_all_ended()
@@ -70,7 +72,7 @@ impl SimulationResult {
     }
 
     /// Returns the relative distance of Σ weight × completion from its lower bound, if jobs are replayed task
-    /// by task and there is one.
+    /// by task and there is a lower bound above 0.
     pub(super) fn task_gap(&self) -> Option<f64> {
         let lower = self.record.tasks.as_ref()?.lower_bound.filter(|lower| *lower > 0.0)?;
         Some(self.figures?.weighted_completion / lower - 1.0)
@@ -201,7 +203,8 @@ fn unfinished(run: &SimulationResult) -> Option<String> {
     })
 }
 
-/// Returns how many jobs ended by their stopping rules.
+/// Returns how many jobs ended before their last epoch, by the policy or by their stopping rules; `None` if
+/// none did.
 fn stopped_early(run: &SimulationResult) -> Option<String> {
     let count = run.figures?.stopped_early;
     let jobs = if count == 1 { "job" } else { "jobs" };

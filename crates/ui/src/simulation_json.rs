@@ -253,7 +253,7 @@ pub fn sweep_json(runs: &[SimulationResult]) -> Value {
     json!({ "schema": "hsched.sweep/1", "points": points(runs).iter().map(point).collect::<Vec<_>>() })
 }
 
-/// Returns a line for each run, with the varied parameters and the metrics.
+/// Returns a header, and a line for each run with the varied parameters and the metrics.
 pub fn simulation_csv(runs: &[SimulationResult]) -> String {
     let varied: Vec<&str> =
         runs.first().map_or_else(Vec::new, |run| run.cell.values.iter().map(|(name, _)| *name).collect());

@@ -157,7 +157,7 @@ fn best_lines(bests: &[Best<'_>]) -> Vec<String> {
     bests.iter().map(line).collect()
 }
 
-/// Returns a number with four significant digits.
+/// Returns a number with four significant digits; from 10 000 to 100 000, without decimals.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1e5 || (size < 1e-3 && size > 0.0) {

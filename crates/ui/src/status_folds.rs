@@ -55,8 +55,8 @@ pub(super) fn rows(state: &State) -> Vec<StatusRow<'_>> {
 }
 
 impl SweepFold<'_> {
-    /// Returns the cells of the sweep's line: name, states, GPUs in use, epochs of all jobs, epoch time, end,
-    /// best metric.
+    /// Returns the cells of the sweep's line: name, states, GPUs in use, epochs of all jobs, no epoch time,
+    /// end, best metric.
     pub(super) fn cells(&self, metrics: &Metrics, now: Time) -> [String; 7] {
         let sum = |count: fn(&JobState) -> u64| self.jobs.iter().map(|tracked| count(tracked)).sum::<u64>();
         let none = || "-".to_owned();
@@ -109,7 +109,8 @@ impl SweepFold<'_> {
         Some(format!("in {}", duration(Time(last).since(now))))
     }
 
-    /// Returns the best metric of the sweep's jobs; `None` if its direction is unknown.
+    /// Returns the best metric of the sweep's jobs; `None` if fewer than two jobs have reported one, or its
+    /// direction is unknown.
     fn best(&self, metrics: &Metrics) -> Option<String> {
         let jobs: Vec<JobState> = self.jobs.iter().map(|tracked| (*tracked).clone()).collect();
         let state = State { jobs, ..State::default() };

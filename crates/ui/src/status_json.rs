@@ -8,8 +8,8 @@ use crate::status::{JobSummary, JobTimes, SubmissionFiles, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
-/// Returns the jobs of a state with a metric that each has reported; `files` returns those of a submission,
-/// each with a label.
+/// Returns the `chosen` jobs of a state, each with a metric that it has reported, and a summary of all jobs;
+/// `files` returns the files of a submission, each with a label.
 pub fn status_json(
     state: &State,
     chosen: &[&JobState],

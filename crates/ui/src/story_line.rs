@@ -20,17 +20,17 @@ pub enum StoryTopic {
     /// A command of the user.
     Order,
     Submission,
-    /// A submission is pending, or Slurm does not list it.
+    /// A submission is pending or missing in Slurm, its request changes, or a call for it failed.
     Queue,
-    /// A submission is pending and will not start by itself, or a training is stuck.
+    /// A submission is pending and will not start by itself, or a training is stuck or no longer stuck.
     Stuck,
     Start,
     Epoch,
     /// Reports that are not counted.
     Report,
-    /// A submission saved and ended, because it was asked to or for another reason, and the job continues.
+    /// A submission saved and ended, on request or by itself, and the job continues.
     Saved,
-    /// A submission failed, and the job continues.
+    /// A submission failed, was refused or was interrupted, and the job continues.
     End,
     Completed,
     /// The job has ended without completing.

@@ -3,8 +3,8 @@
 use crate::story_line::{StoryLine, StoryTopic};
 use hsched_model::JobName;
 
-/// Adds how a job released its devices or got them back to the line about the job, or adds a line if there is
-/// none.
+/// Adds how a job released its devices or got them back to the last line about a save or a submission of the
+/// job, or adds a line if there is none.
 pub(super) fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String) {
     let is_switch = |story_line: &&mut StoryLine| {
         story_line.job.as_ref() == Some(job)

@@ -49,7 +49,7 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
     }
 }
 
-/// Returns the data of a running or ended submission.
+/// Returns the data of a current or ended submission.
 fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a SubmissionRecord> {
     let past = || tracked.past.iter().map(|past| &past.attempt).find(|record| record.key(&of.job) == *of);
     tracked.submission(of).map(|submission| &submission.attempt).or_else(past)
@@ -271,7 +271,8 @@ fn pause(tracked: &JobState) -> String {
     }
 }
 
-/// Returns how to end a job that fails in the same way each time, for the end of a sentence.
+/// Returns how to end a job if its last two submissions failed at once in the same way, for the end of a
+/// sentence.
 fn repeated(tracked: &JobState) -> &'static str {
     let at_once = |past: &&PastAttempt| {
         let ran = past.attempt.started.map(|started| past.ended.since(started));

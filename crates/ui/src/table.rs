@@ -17,7 +17,7 @@ const NOTE: &str = "  ";
 
 /// Maximum length of words that are not names, such as states and GPU types.
 const SHORT: usize = 12;
-/// Minimum width of columns.
+/// Width below which columns are not narrowed.
 const NARROWEST: usize = 6;
 
 /// Rows of text under headings.
@@ -78,7 +78,8 @@ impl Table {
         self.lines(terminal.width(), terminal.colour(), terminal.cuts())
     }
 
-    /// Returns the table's lines, each terminated and at most `width` columns long.
+    /// Returns the table's lines, each with a line feed at its end. They are at most `width` columns long,
+    /// unless the narrowest columns need more.
     pub fn render(&self, width: usize, colour: bool) -> String {
         self.lines(width, colour, true)
     }

@@ -153,7 +153,8 @@ impl Terminal {
 
     /// Writes a line for people to stderr; errors are ignored because they cannot be reported.
     ///
-    /// Control characters are escaped, so that texts of other programs and files cannot control the terminal.
+    /// Control characters except line feeds and tabs are escaped, so that texts of other programs and files
+    /// cannot control the terminal.
     pub fn say(self, line: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", self.shown(&harmless(line)));
     }
@@ -187,7 +188,8 @@ fn is_pipe(mode: SFlag) -> bool {
     [SFlag::S_IFIFO, SFlag::S_IFSOCK].contains(&(mode & SFlag::S_IFMT))
 }
 
-/// Returns a text of other programs with escaped control characters, so that it cannot control the terminal.
+/// Returns a text of other programs with all control characters except line feeds and tabs escaped, so that
+/// it cannot control the terminal.
 pub(super) fn harmless(line: &str) -> String {
     let mut text = String::new();
     for character in line.chars() {

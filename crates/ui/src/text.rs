@@ -60,7 +60,7 @@ pub(super) fn unbroken(text: &str) -> Vec<String> {
     words(text).iter().flat_map(parts).collect()
 }
 
-/// Returns the words of a text; a percent sign stays with its number.
+/// Returns the words of a text; a unit or a percent sign stays with its number.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

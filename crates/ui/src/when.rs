@@ -23,7 +23,7 @@ pub struct When<'a> {
 pub struct WhenJob<'a> {
     /// The job's name, and the names of jobs with the same estimates.
     pub names: Vec<&'a str>,
-    /// The job's position in the queue as text.
+    /// The job's position in the queue as text, or why there are no estimates.
     pub place: Option<String>,
     pub rows: Vec<WhenRow<'a>>,
     /// The row to submit, with the reason.
@@ -48,9 +48,9 @@ pub struct WhenRow<'a> {
     pub mark: String,
 }
 
-/// Columns of the picture on a wide terminal.
+/// Maximum columns of the picture.
 const PICTURE: usize = 24;
-/// Columns of the picture on a narrow terminal.
+/// Minimum columns of the picture; with less room, there is no picture.
 const SMALL_PICTURE: usize = 14;
 /// Maximum columns of the text beside the picture.
 const BESIDE: usize = 64;
@@ -268,8 +268,8 @@ pub fn start(start: &Start) -> String {
     }
 }
 
-/// Returns the median of an estimate with its interval, such as `1.2 h (0.3–4.0)`; an estimate by time limits
-/// has no interval and says so.
+/// Returns the median of an estimate with its interval, such as `1.2 h (0.3–4.0)`, or `now` if the interval
+/// ends within a minute; an estimate by time limits has no interval and says so.
 fn span(estimate: &Estimate, is_sampled: bool) -> String {
     if is_sampled && estimate.high.0 < 60.0 {
         return "now".to_owned();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::text::wrap;
 use crate::{Align, Table, Terminal};
 
-/// A change of a script for people.
+/// A change of a script, as the texts of a table row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptRow {
     pub starts: String,

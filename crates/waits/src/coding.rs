@@ -1,4 +1,5 @@
-//! Codes of features: the index of one of at most 63 ranges with about equally many rows each.
+//! Codes of features: the index of one of at most 63 ranges. If a feature has more than 63 values, the ranges
+//! have about equally many rows each; otherwise, each value has its own range.
 
 use hsched_model::number::{to_f64, to_u64, to_usize};
 

@@ -1,7 +1,7 @@
 //! The features for estimating a request's wait: the request, its rank in its streams, how fast these start
 //! jobs, and their past waits.
 //!
-//! Only data on earlier requests that were known at the look are used.
+//! Of the data on earlier requests, only those known at the look are used.
 
 use crate::survival::{Hazards, SurvivalCurve, quantiles};
 use crate::wait_record::WaitRecord;
@@ -88,7 +88,7 @@ fn narrow(number: f64) -> f32 {
     number as f32
 }
 
-/// Adds a request's resources and age.
+/// Adds a request's resources, partition and age, and the weekday and hour (UTC) at which its wait begins.
 fn of_request(record: &WaitRecord, row: &mut Vec<f32>) {
     let cpus = record.cpus.max(1.0);
     let limit_h = record.limit_s / HOUR;

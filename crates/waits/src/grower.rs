@@ -134,7 +134,7 @@ struct Leaf {
     /// Bins from the first (inclusive) to the second (exclusive).
     steps: [u8; 2],
     total: Total,
-    /// By feature and code.
+    /// By feature and code; the last part is by bin.
     histogram: Vec<Total>,
     split: Option<LeafSplit>,
 }
@@ -196,7 +196,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Sums up the rows of a leaf by feature and code.
+    /// Sums up the lines of a leaf: all, by feature and code, and by bin.
     fn count(&self, leaf: &mut Leaf, features: &[usize]) {
         let totals: Vec<Total> = leaf.rows.iter().map(|row| self.total(*row, leaf.steps)).collect();
         leaf.total = Total::default();

@@ -19,7 +19,7 @@ const MEMBERS: [TreeGrowth; 3] = [
 const FIRST_END: f64 = 2.0;
 const STEP: f64 = 0.2;
 
-/// Number of density bins before the first end, and in each step after it.
+/// Number of density bins before the first end, and in each step after it except the last, which has more.
 const BINS_BEFORE: usize = 10;
 const BINS_OF_STEP: usize = 2;
 
@@ -75,7 +75,8 @@ impl HazardModel {
     }
 }
 
-/// Returns the number of bins in which a job was seen pending, including the one of its start.
+/// Returns the number of bins at whose end a job was still pending, plus one for the bin of its start if it
+/// has started.
 fn steps_of((log_wait, has_started): (f64, bool)) -> u8 {
     let bin = to_usize((log_wait - FIRST_END) / STEP + 1.0).min(STEPS - 1);
     u8::try_from(to_u64(to_f64(bin + usize::from(has_started)))).unwrap_or(u8::MAX)

@@ -1,9 +1,9 @@
 //! Boosted trees for the probability that a job starts in each bin of its wait, given that it is still
 //! pending.
 //!
-//! A row stands for one training example per bin in which the job was observed, and a node of a tree covers
-//! rows and a range of bins. The sum over a row's examples costs one subtraction, so the cost of training
-//! grows with the rows only. Existing libraries would need one row per example.
+//! A row stands for several training examples, its lines: one per bin in which the job was observed. A node
+//! of a tree covers rows and a range of bins. The sum over a row's lines costs one subtraction, so the cost
+//! of training grows with the rows only. Existing libraries would need one row per line.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -20,7 +20,7 @@ pub(crate) const STEPS: usize = 24;
 pub(crate) struct TrainingRows {
     /// By feature, then by row.
     pub codes: Vec<Vec<u8>>,
-    /// Bins in which each row was pending.
+    /// Number of lines of each row: one per bin in which its job was pending, including that of its start.
     pub steps: Vec<u8>,
     /// Whether the row's job started in the last of these bins.
     pub started: Vec<bool>,

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::wait_record::QueueFigures;
 
-    /// A wait that begins on a given day and differs by a factor from the median estimate, 10^4 s.
+    /// A wait that begins on a given day and lasts `factor` times 10^4 s.
     fn record(day: f64, account: u32, factor: f64) -> WaitRecord {
         let asked = Time(day * DAY);
         WaitRecord {

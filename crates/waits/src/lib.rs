@@ -1,5 +1,5 @@
 //! Waits of requests in a queue, learnt from past waits: boosted trees for the hazard of a start, and
-//! intervals calibrated by day.
+//! intervals calibrated with the estimates of the last days.
 //!
 //! Jobs that have not started count as censored. Each estimate uses only data known at its look. The crate
 //! uses waits as plain numbers and does not depend on snapshots or Slurm.

@@ -2,7 +2,7 @@
 
 use crate::density::{BINS, bin_of, edge};
 
-/// Weight of the larger stream, in starts.
+/// Weight of the larger stream, in jobs at risk.
 const BELIEF: f64 = 8.0;
 
 /// The probability of a start in each bin, for a job that is still pending at its lower end.
@@ -59,8 +59,8 @@ impl SurvivalCurve {
     }
 }
 
-/// Returns the logarithms of the waits by which these fractions of the jobs have started; the last bin if
-/// fewer have.
+/// Returns the logarithms of the waits by which these fractions of the jobs have started; the lower end of
+/// the last bin if fewer have.
 pub(crate) fn quantiles<const COUNT: usize>(hazards: &Hazards, parts: [f64; COUNT]) -> [f64; COUNT] {
     parts.map(|part| {
         let mut survival = 1.0;

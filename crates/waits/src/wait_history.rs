@@ -162,7 +162,7 @@ impl WaitHistory {
         kept
     }
 
-    /// Returns the record of the request with this id at its submission, and the density of its total wait.
+    /// Returns the record of the request with this id, and the density of its wait since `asked`.
     pub fn wait_of(&self, id: u64, model: &HazardModel) -> Option<(&WaitRecord, WaitDensity)> {
         let seen = self.seen.iter().rev().find(|seen| seen.record.id == id)?;
         Some((&seen.record, model.density(&seen.features)))

@@ -7,8 +7,9 @@ use hsched_model::Time;
 /// Number of queue figures that a look adds to each request; see [`QueueFigures`].
 pub const FIGURES: usize = 23;
 
-/// The queue at the time of a request: for pending and running jobs the counts, cores, memory, GPUs and
-/// hours, and the wait estimated by the simulation. An unknown figure is NaN.
+/// The queue at the time of a request: for running jobs, and for eligible pending jobs of at least its
+/// priority, the counts, cores, memory, GPUs and hours; and the logarithm of the wait estimated by the
+/// simulation. An unknown figure is NaN.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<Option<f32>>", into = "Vec<Option<f32>>")]
 pub struct QueueFigures(pub [f32; FIGURES]);
@@ -23,7 +24,7 @@ pub struct WaitRecord {
     pub submitted: Time,
     /// Time at which the job became eligible; `None` if it was not yet eligible.
     pub eligible: Option<Time>,
-    /// Numbers in place of the account and the partition.
+    /// Numbers in place of user and account, and of partition and GPU type.
     pub account: u32,
     pub partition: u32,
     pub cpus: f64,

@@ -37,7 +37,7 @@ class HschedJobEnvironment(SlurmJobEnvironment):
         return "SUBMITIT_HSCHED_JOB_ID" in os.environ
 
     def _handle_signals(self, paths: utils.JobPaths, submission: utils.DelayedSubmission) -> None:
-        """Saves and requests another start when hsched stops the run, and at the time limit of the run."""
+        """Lets the run save and request another start when hsched stops it, and shortly before its time limit."""
         super()._handle_signals(paths, submission)
         if not self._is_in_pool():
             return

@@ -32,7 +32,7 @@ class HschedExecutor(slurm.SlurmExecutor):
     at_most: int
         maximum number of allocations of a pool at a time
     gpus_per_allocation: int
-        GPUs of each allocation of a pool, or concurrent functions if they have no GPUs; by default as many as its functions need, and at most 4 (without GPUs, 8)
+        GPUs of each allocation of a pool, or concurrent functions if they have no GPUs; by default as many as its functions need, and at most 4 (without GPUs, 8) unless one function needs more
     allocation_min: int
         minutes of each allocation of a pool; by default the time that its functions need, and at most 12 hours or timeout_min
     """

@@ -19,7 +19,7 @@ STATES = {"waiting": "PENDING", "submitting": "PENDING", "pending": "PENDING", "
 
 
 GONE_S = 90.0
-"""How long the queue must contain no Slurm job of a pool before the pool counts as ended: one submits the next one."""
+"""How long the queue must contain no Slurm job of a pool before the pool counts as ended: there may be a gap before a Slurm job of a pool submits the next one."""
 
 
 class Pool(tp.NamedTuple):

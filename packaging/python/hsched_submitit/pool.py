@@ -12,7 +12,7 @@ from . import calls
 from .job import pool_folder
 
 MOST_GPUS, MOST_CPU_RUNS = 4, 8
-"""GPUs of an allocation, or concurrent runs without GPUs, unless the user sets a number."""
+"""Maximum GPUs of an allocation, or concurrent runs without GPUs, unless the user sets a number or a single function needs more."""
 
 MOST_MINUTES = 12 * 60
 """The longest allocation, unless the user sets a time, or a single function takes longer."""

@@ -33,7 +33,7 @@ pub(crate) type QueueSession<'a> = Session<'a, QueueWorld<'a>>;
 
 impl<'a> QueueSession<'a> {
     /// Opens the state of a directory whose jobs are queued; `sbatch` are options for each submission. Warns
-    /// about damaged files that were repaired. A `dry_run` leaves deferred commands unapplied.
+    /// about damaged files that were repaired. A `dry_run` applies deferred commands but stores nothing.
     ///
     /// # Errors
     /// If a file cannot be used, or its jobs are on another cluster.
@@ -136,7 +136,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// Applies the pending deferred commands; returns the resulting events.
     ///
     /// # Errors
-    /// If the state cannot be written.
+    /// If the state cannot be written, or Slurm prints unreadable output.
     pub(crate) fn take_in(&mut self) -> Result<Vec<Event>, Failure> {
         deferred_commands::take_in(self)
     }

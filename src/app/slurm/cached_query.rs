@@ -20,7 +20,8 @@ const REST: Seconds = Seconds(900.0);
 /// How long to wait before calling Slurm again after an immediate failure.
 const PAUSE: Seconds = Seconds(60.0);
 
-/// Returns the answer to a query: the cached one while it is valid, else a new one, else the last one.
+/// Returns the answer to a query: the cached one while it is valid, else a new one, else the last one. For
+/// some time after a slow answer or a failure, it returns the last one without calling Slurm.
 ///
 /// The answer is cached; if it cannot be written, the next call queries again.
 pub(crate) fn ask(
@@ -32,7 +33,7 @@ pub(crate) fn ask(
 ) -> CachedOutput {
     let now = clock.time();
     let known = answers.get(question.name);
-    // A time in the future, as after a clock was set back, counts as now.
+    // A time in the future, as after a clock was set back, is never within a limit, so Slurm is called again.
     let within = |moment: Time, limit: Seconds| (0.0..limit.0).contains(&(now.0 - moment.0));
     let rest = if known.took >= SLOW { REST } else { PAUSE };
     let is_good = known.text.is_some() && within(known.at, question.good_for);

@@ -1,7 +1,7 @@
 //! Slurm as the batch system of commands: its world, the user's queue and rights, the snapshot of all jobs,
 //! and batch scripts. Another batch system would need a folder like this one, and a crate with its world.
 //!
-//! Of the program, only this folder and the commands that `tests/it/layers.rs` lists use `hsched_slurm`.
+//! Of the program, only this folder and the modules that `tests/it/layers.rs` lists use `hsched_slurm`.
 
 mod allocation;
 pub(crate) mod cached_query;

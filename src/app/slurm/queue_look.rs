@@ -65,7 +65,7 @@ impl Freshness {
 /// Returns Slurm's queue and stores its data for learning.
 ///
 /// # Errors
-/// If Slurm never answered (exit 69), or not in a readable form.
+/// If the site forbids it, Slurm never answered (exit 69), or its answer is unreadable.
 pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<AgedSnapshot, Failure> {
     let looked = seen(context, freshness.good_for(), printed)?;
     site_waits::keep(context, &looked.snapshot);
@@ -76,7 +76,7 @@ pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<AgedSnapsh
 /// the nodes, as if other users' jobs were hidden.
 ///
 /// # Errors
-/// If Slurm does not show its nodes either (exit 69).
+/// If the site forbids it, Slurm does not show its nodes either (exit 69), or an answer is unreadable.
 pub(crate) fn look_at_nodes_at_least(
     context: &Context,
     freshness: Freshness,
@@ -162,7 +162,7 @@ struct Rest {
     /// Jobs that ended since the history was queried.
     later: CachedOutput,
     has_accounting: bool,
-    /// Whether Slurm enforces limits or preempts by QOS, and both were queried.
+    /// Whether associations and QOS were queried, because Slurm enforces limits or preempts by QOS.
     asked_limits: bool,
 }
 

@@ -156,7 +156,7 @@ pub(crate) fn is_script(text: &[u8], path: &Path) -> bool {
     text.starts_with(b"#!") || lines.any(|line| line.starts_with(b"#SBATCH")) || has_script_ending(path)
 }
 
-/// Returns the file at this path if it is a batch script.
+/// Returns the file at this path if it is a batch script; `None` also for standard input.
 ///
 /// # Errors
 /// If it cannot be read.

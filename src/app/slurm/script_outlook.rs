@@ -133,8 +133,8 @@ impl OutlookBasis<'_> {
     }
 }
 
-/// Returns whether a script is interpreted as intended: the same GPUs, place and limit, and no more CPUs and
-/// memory.
+/// Returns whether a script is interpreted as intended: the same GPUs, partition, account, QOS and limit, and
+/// no more CPUs and memory.
 pub(crate) fn is_meant(reading: &ScriptReading, queue: &ClusterQueue, meant: &Request) -> bool {
     if reading.refused.is_some() {
         return false;

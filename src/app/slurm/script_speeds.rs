@@ -15,7 +15,8 @@ use hsched_ui::Failure;
 const BATCH: u64 = 64;
 
 /// Returns the speeds of a model with the job's name on the types of a cluster, relative to that on `from`;
-/// empty if no model has this name.
+/// empty if no model can have this name. If the speed on `from` is not known, the others are ratios from the
+/// table of GPUs.
 ///
 /// # Errors
 /// If the file of measured speeds cannot be used.

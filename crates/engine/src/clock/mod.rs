@@ -1,4 +1,5 @@
-//! Clocks: the system clock, and one for tests that advances only in `sleep`. No other module reads the time.
+//! Clocks: the system clock, and one for tests that advances only in `sleep`. No other module reads the time,
+//! except that `store` checks the age of leftover files.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -29,7 +29,7 @@ pub enum LiveError {
 }
 
 impl LiveError {
-    /// Returns the error in one line; an error of the state includes its causes.
+    /// Returns the error in one line; errors of the state and of reports include their causes.
     pub fn in_one_line(&self) -> String {
         match self {
             Self::State(error) => error.in_one_line(),

@@ -16,7 +16,8 @@ pub fn left_word(job: &JobName, attempt: &SubmissionRecord, word: LastWord) -> S
     }
 }
 
-/// Returns how a submission ended that stopped on request, if its script states whether it saved.
+/// Returns how a submission that stopped on request ended; `None` if its script does not state whether it
+/// saved.
 pub fn word_end(word: LastWord) -> Option<End> {
     word.saved.map(|saved| match (saved, word.unhandled) {
         (true, _) => End::Saved,

@@ -23,9 +23,10 @@ pub struct ReportedData {
 }
 
 /// Returns the epochs that the ranks of current submissions have reported and the state does not count yet.
-/// The last epoch gets the time at which rank 0's file was last written; earlier ones are spread evenly since
-/// the one before them. Also returns running submissions that are stuck, from the samples of their nodes.
-/// `root` is the state directory. A report that cannot be read now is read at the next look.
+/// The last epoch gets the time at which rank 0's file was last written; the times of the others are spread
+/// evenly over the time since the last known epoch or the start. Also returns running submissions that are
+/// stuck, from the samples of their nodes. `root` is the state directory. A report that cannot be read now is
+/// read at the next look.
 pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> ReportedData {
     let mut all = ReportedData::default();
     let mut folders = Vec::new();

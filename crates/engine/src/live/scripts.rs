@@ -56,7 +56,7 @@ impl PreparedRun {
     /// Writes the plan and the scripts of a run to disk.
     ///
     /// # Errors
-    /// If the run's id is taken, or a file cannot be written.
+    /// If a path cannot be written into a script, the run's id is taken, or a file cannot be written.
     pub fn write(run: &Run, site: &ScriptContext, directory: &StateDir) -> Result<Self, LiveError> {
         let wrong = |message: String| LiveError::Scripts { message };
         let scripts = scripts(run, site).map_err(wrong)?;

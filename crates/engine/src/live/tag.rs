@@ -11,7 +11,7 @@ pub struct Tag {
     pub run: String,
     /// The job's name in its job file.
     pub job: String,
-    /// The copy's number among the job's copies; 0 if there is only one.
+    /// The copy's number among the job's copies, from 0.
     pub copy: u32,
 }
 

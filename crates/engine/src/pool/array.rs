@@ -31,9 +31,9 @@ pub enum ArrayChange {
     Submit { at_once: u32 },
 }
 
-/// Returns the requests after which at most `needed` tasks run, and as many if Slurm can start them. Only one
-/// array may have waiting tasks, the one with the most, because Slurm limits the running tasks of each array on its
-/// own.
+/// Returns the requests after which Slurm starts tasks until `needed` of them run; running tasks are not
+/// stopped. Only one array may have waiting tasks, the one with the most, because Slurm limits the running
+/// tasks of each array on its own.
 pub fn array_changes(arrays: &[QueuedArray], needed: u32) -> Vec<ArrayChange> {
     let running: u32 = arrays.iter().map(|array| array.running).sum();
     let waiting = || arrays.iter().filter(|array| array.pending > 0);

@@ -209,8 +209,8 @@ impl<F: PoolFiles> Leader<F> {
         Ok(())
     }
 
-    /// Returns whether another member stays when `member_id` leaves. That member may not leave until it has
-    /// the lock or is allowed to leave. A silent member may have ended without a report, so it does not
+    /// Returns whether another member stays when `member_id` leaves. The other member may not leave until it
+    /// has the lock or is allowed to leave. A silent member may have ended without a report, so it does not
     /// count. In doubt, one member too many stays, never none.
     ///
     /// # Errors

@@ -82,7 +82,7 @@ impl StartedSubmission {
     /// In place of the process id of a submission that was not started.
     pub(super) const NEVER: JobId = JobId(0);
 
-    /// Returns the time at which it started, if it did.
+    /// Returns the time at which the submission started; `None` if it did not.
     pub(super) fn begun(&self) -> Option<Time> {
         (self.job_id != Self::NEVER).then_some(self.since)
     }

@@ -21,8 +21,8 @@ pub struct RunFacts<'a> {
     pub plan: &'a str,
     /// The run's tag in Slurm's records.
     pub comment: String,
-    /// Name of the Slurm job and of its output file: the job's name, with a copy number if there are several
-    /// copies.
+    /// Name of the Slurm job and of its output file: the job's name, followed by `.cN` for copies after the
+    /// first.
     pub name: String,
     pub ranks: &'a [PlacedRank],
     /// The ranks of other requests for the same job; the script has shares for them in case Slurm grants them
@@ -44,8 +44,8 @@ pub struct RunFacts<'a> {
     /// Absolute file on a file system of all nodes, by which one of several submissions takes the job; `None`
     /// if there is only one.
     pub claim: Option<String>,
-    /// The Slurm job whose work it continues, and the report directory of that job; `None` for the first
-    /// piece.
+    /// The Slurm job whose work this submission continues, and the report directory of that job; `None` for
+    /// the first piece.
     pub follows: Option<(JobId, String)>,
     /// Absolute directory on a file system of all nodes, in which the ranks report.
     pub report_dir: String,
@@ -267,7 +267,7 @@ pub(crate) fn is_constraint(word: &str) -> bool {
     word.starts_with("-C") || word.starts_with("--cons")
 }
 
-/// Returns whether an sbatch option excludes nodes; hsched's exclusion would replace it.
+/// Returns whether an sbatch option excludes nodes; only the last such option counts.
 fn is_exclusion(word: &str) -> bool {
     word.starts_with("-x") || word.starts_with("--exclude") && !word.starts_with("--exclusive")
 }

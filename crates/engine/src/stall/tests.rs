@@ -81,7 +81,8 @@ impl TrainingStory {
         }
     }
 
-    /// Continues the training with the behaviour that `of` returns for each rank; checks every 30 s.
+    /// Continues the training with a behaviour and checks it every 30 s; `of` may change the samples of each
+    /// rank.
     fn go_on(&mut self, stretch: &Stretch, of: impl Fn(usize, RankSample) -> RankSample) {
         let until = self.now + stretch.length;
         while self.now < until {

@@ -44,7 +44,7 @@ pub(super) struct Journal {
     pub last: u64,
     /// The faults found, as messages.
     pub faults: Vec<String>,
-    /// Length of the complete lines in bytes; the rest is truncated.
+    /// Length of the complete lines in bytes; an incomplete last line, if there is one, follows them.
     pub length: u64,
     /// Whether the previous line was intact.
     is_sound: bool,

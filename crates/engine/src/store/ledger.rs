@@ -43,7 +43,7 @@ pub struct Ledger<'a> {
     repaired: Vec<String>,
 }
 
-/// Journal space in bytes reserved for each job before anything is submitted.
+/// Journal space in bytes reserved for each planned submission before anything is submitted.
 const RESERVED_PER_JOB: i64 = 4096;
 
 /// Length in bytes from which a new journal may be started.
@@ -70,7 +70,7 @@ impl Keeper for Ledger<'_> {
         if count(state) < known {
             old_runs::remove(&self.directory.root, state, at);
         }
-        // The answers to actions belong into the journal in which space for them is reserved.
+        // The answers to actions belong in the journal in which space for them is reserved.
         if actions.is_empty() && self.is_long() {
             self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?;
             self.note_newest(true);

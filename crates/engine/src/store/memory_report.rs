@@ -31,7 +31,7 @@ impl MemoryReport {
         self.most
     }
 
-    /// Returns what follows the lines that have been read; all of a file that has become shorter.
+    /// Returns the text after the lines that have been read, or the whole file if it has become shorter.
     fn gained(&mut self, folder: &Path) -> io::Result<Vec<u8>> {
         let mut file = File::open(folder.join("rank-0.jsonl"))?;
         if file.metadata()?.len() < self.length {

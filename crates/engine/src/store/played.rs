@@ -9,7 +9,8 @@ use hsched_model::Time;
 
 /// A state with the journal applied as far as possible.
 pub(super) struct JournaledState {
-    /// The state according to the last record, without the answers after it; `None` if there is no record.
+    /// The state according to the snapshot and the last record, without the answers after it; `None` if there
+    /// is neither.
     pub recorded: Option<StateFile>,
     /// The last line before the first gap; 0 if there is none.
     pub reached: u64,

@@ -52,7 +52,7 @@ pub(super) enum Condition {
 }
 
 impl Condition {
-    /// Returns the fault of the file, unless it is as hsched left it.
+    /// Returns the fault of the file; `None` if its content is valid and current.
     pub(super) fn trouble(&self) -> Option<&str> {
         match self {
             Self::Sound | Self::Outdated => None,

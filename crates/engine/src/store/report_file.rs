@@ -27,7 +27,7 @@ pub struct ReportLine {
     /// Length of the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch_s: Option<f64>,
-    /// Samples of a step.
+    /// The rank's share of each global batch, in samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
     /// Maximum device memory that the rank has used so far, in bytes.

@@ -27,7 +27,7 @@ pub struct ScriptChain {
     /// The Slurm jobs of the script's submitted pieces.
     queued: Vec<JobId>,
     is_cancelled: bool,
-    /// Whether the next piece after the last one found that the chain had been cancelled.
+    /// Whether the piece after the last started one found that the chain had been cancelled.
     is_left: bool,
 }
 

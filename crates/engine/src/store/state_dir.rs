@@ -165,9 +165,10 @@ impl StateDir {
         lock(&root.join("watch.lock"))
     }
 
-    /// Waits for the lock of commands that add jobs depending on the known ones: without the lock of the
-    /// state directory, two of them could both find the same name free. Closing the file releases it. Calls
-    /// `tell` once if it waits for more than a second.
+    /// Waits for the lock of commands whose new jobs depend on the names of the known ones. Such a command
+    /// looks at the names before it holds the lock of the state directory, so two of them could otherwise
+    /// find the same name free. Closing the file releases the lock. Calls `tell` once if it waits for more
+    /// than a second.
     ///
     /// # Errors
     /// If the lock is unavailable, or the directory cannot be created or is writable by others.

@@ -120,7 +120,7 @@ impl StateFile {
         Ok(())
     }
 
-    /// Returns whether a version without checksums wrote it.
+    /// Returns whether a version without checksums wrote the snapshot.
     pub(super) fn is_unsealed(&self) -> bool {
         self.schema == state_before::UNSEALED
     }

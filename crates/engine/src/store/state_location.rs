@@ -50,7 +50,7 @@ impl StateLocation {
     /// Tests writing and locking with an unnamed file that disappears immediately.
     ///
     /// # Errors
-    /// If no parent directory can be inspected.
+    /// If no parent directory can be inspected, or the nearest existing parent is not a directory.
     pub fn look(directory: &Path) -> io::Result<Self> {
         let existing = directory.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned();
         let data = fs::metadata(&existing)?;

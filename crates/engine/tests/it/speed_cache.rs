@@ -75,7 +75,7 @@ fn a_stalled_file_system_teaches_nothing() {
         let lesson = cache.learn(&sample(batch, seconds), RULE);
         assert!(matches!(lesson, Lesson::Outlier { .. }), "{lesson:?}");
     }
-    // An outlier that recurs between steps of the usual length does not change it either.
+    // An outlier that recurs between steps of the usual length does not change the estimate either.
     for _ in 0..5 {
         cache.learn(&sample(64, 3.0), RULE);
         cache.learn(&sample(64, 0.3), RULE);
@@ -160,7 +160,7 @@ fn the_cache_comes_before_the_job_file() {
     let text = speeds(&cache);
     assert!(text.contains("t4: 200 samples/s measured, used instead of the job file's 100"), "{text}");
     assert!(speeds(&seen(&[(64, 0.65)])).contains("remarks: []"));
-    // A job with another precision has no measurement.
+    // A measurement with another precision does not count for the job.
     let mut other = Cache::default();
     let key = SpeedKey { precision: Some(Precision::Fp32), ..key() };
     other.learn(&Sample { key, ..sample(64, 0.32) }, RULE);

@@ -46,7 +46,7 @@ pub enum TraceRules {
 /// When jobs arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalPattern {
-    /// A number of jobs with independent intervals between them.
+    /// A number of jobs with independent intervals of mean `gap` between them; the first arrives at 0.
     Poisson { jobs: u32, gap: Seconds },
     /// As recorded elsewhere, with the lengths and GPU requests of the recorded jobs.
     Recorded(Vec<KnownJob>),
@@ -63,7 +63,7 @@ pub struct KnownJob {
 /// Fraction of a step that does not depend on the batch, if only one step time is known.
 const FIXED_PART: f64 = 0.3;
 
-/// Number of epochs of a job if the trace's rules give its length in steps.
+/// Number of epochs of a job of Gavel's table whose speeds are scaled from one GPU.
 const EPOCHS: u64 = 50;
 
 /// Maximum number of GPUs of a mouldable job.

@@ -13,7 +13,7 @@ pub(super) struct Market<'a> {
     pub prices: &'a CellPrices,
     pub parameters: &'a HadarParameters,
     pub now: f64,
-    /// If costs differ by more than this, the payoffs differ within twelve digits.
+    /// If costs differ by more than this, the payoffs differ in their first twelve digits.
     pub slack: f64,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct JobAllocation {
     pub terms: BidTerms,
 }
 
-/// Numbers with a larger relative difference always differ within twelve digits.
+/// Numbers with a larger relative difference always differ in their first twelve digits.
 pub(super) const NEAR: f64 = 1e-10;
 
 /// Compares numbers rounded to twelve digits: sums of floats with a smaller difference count as equal.
@@ -152,8 +152,8 @@ impl<'a> Guest<'a> {
         choice.map_or(&self.job.held, |choice| menu.parts(choice))
     }
 
-    /// Returns the choice with the highest payoff, which may be negative, and the payoff. It calls `taken`
-    /// only if payoffs alone do not decide.
+    /// Returns the choice with the highest payoff, which may be negative, and the payoff; `None` if there is
+    /// no choice. It calls `taken` only if the job holds GPUs or the best payoffs are nearly equal.
     pub(super) fn best<'b>(
         &self,
         menu: &Menu,

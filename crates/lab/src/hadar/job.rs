@@ -157,7 +157,8 @@ impl HadarJob {
 }
 
 /// Returns the steps per second of one of several GPUs with an equal part of the batch; `None` if that part
-/// does not fit into memory or is smaller than the batch quantum, or if the type allows only one rank.
+/// does not fit into memory and the job cannot accumulate gradients, if it is smaller than the batch quantum,
+/// or if the type allows only one rank and there are several.
 pub(crate) fn rate(model: &JobModel, type_model: TypeModel, gpus: u32) -> Option<f64> {
     let (batch, quantum) = (to_f64(model.global_batch), to_f64(model.batch_quantum));
     let part = batch / f64::from(gpus);

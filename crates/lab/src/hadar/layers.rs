@@ -77,8 +77,8 @@ fn all(states: &States) -> std::ops::Range<u32> {
     0..count
 }
 
-/// Keeps the states with the highest payoffs; among equal ones, those with the most GPUs in use, then the
-/// smallest.
+/// Keeps the states with the highest payoffs; among equal ones, those with the most GPUs in use, then those
+/// whose numbers of taken GPUs by cell come first in lexicographic order.
 fn cut(kept: &mut Vec<u32>, states: &mut States) {
     if kept.len() <= BEAM {
         return;

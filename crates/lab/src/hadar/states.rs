@@ -35,7 +35,7 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Returns only the state without taken GPUs, with number 0.
+    /// Returns the states at the beginning: only the one without taken GPUs, with number 0.
     pub(super) fn new(cells: usize) -> Self {
         let mut states = Self {
             cells,

@@ -229,7 +229,7 @@ impl<'a> CopyReplay<'a> {
         }
     }
 
-    /// Records the progress of the jobs that have not ended.
+    /// Records the use of the nodes, and for each job that has not ended its progress and the reason.
     fn close(&mut self, why: &str) {
         let played = to_f64(self.played);
         self.record.cru = Some(if self.played > 0 { self.busy / played } else { 0.0 });

@@ -137,7 +137,7 @@ fn rank(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
     }
 }
 
-/// Lets one machine of speed one do all the work; it always works on the first arrived job by rank.
+/// Lets one machine of speed one do all the work; it always works on the arrived job with the lowest rank.
 fn run(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
     let mut arrivals: Vec<usize> = (0..jobs.len()).filter(|&job| works[job].is_some()).collect();
     arrivals.sort_by(|a, b| jobs[*a].arrival.total_cmp(&jobs[*b].arrival).then(a.cmp(b)));

@@ -8,7 +8,8 @@ pub(crate) struct HlasParameters {
     pub grouping: Grouping,
     /// Ascending service thresholds between levels, in seconds of an average group; `None` for the defaults.
     pub thresholds: Option<Vec<f64>>,
-    /// A job that has waited for this multiple of its service since its last round goes to the first level.
+    /// A job that has waited longer than this multiple of its service since its last round goes to the first
+    /// level; `None` if waiting never promotes a job.
     pub promote: Option<f64>,
 }
 

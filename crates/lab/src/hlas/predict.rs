@@ -1,12 +1,12 @@
-//! Predicts a lower bound on a job's remaining epochs, from the curve of its losses and from ended jobs with
-//! the same name.
+//! Predicts a lower bound on a job's remaining epochs, from the curve of its losses and from ended jobs of
+//! the same model.
 
 use std::collections::BTreeMap;
 
 /// Minimum number of losses for fitting a curve.
 const FEWEST_LOSSES: usize = 5;
 
-/// Maximum number of predicted epochs.
+/// Maximum number of epochs that the curve alone predicts.
 const MOST: u64 = 10;
 
 /// A curve has ended once the decrease of an epoch is less than this fraction of the total decrease.
@@ -22,7 +22,7 @@ const LIMITS: (f64, f64, u32) = (1e-3, 3.0, 200);
 /// The data of ended jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Predictor {
-    /// The numbers of epochs of the ended jobs by name, in ascending order.
+    /// The numbers of epochs of the ended jobs by the name of their model, in ascending order.
     ended: BTreeMap<String, Vec<u64>>,
 }
 
@@ -34,7 +34,7 @@ struct LossCurve {
 }
 
 impl Predictor {
-    /// Records that a job with this name has ended after a number of epochs.
+    /// Records that a job of the model `name` has ended after a number of epochs.
     pub(crate) fn ended(&mut self, name: &str, epochs: u64) {
         let lengths = self.ended.entry(name.to_owned()).or_default();
         lengths.insert(lengths.partition_point(|other| *other < epochs), epochs);

@@ -51,8 +51,8 @@ impl TraceResult {
     }
 }
 
-/// Returns the reward of the interval after each time: present jobs cost, and met deadlines pay. The times
-/// are in ascending order, and the last interval has no end.
+/// Returns the reward of the interval after each time: present jobs cost, and met deadlines pay; jobs that
+/// never complete are left out. The times are in ascending order, and the last interval has no end.
 pub(super) fn rewards(trace: &Trace, record: &ReplayRecord, moments: &[f64]) -> Vec<f64> {
     let alone = TraceResult::of(trace, record).alone;
     let due = trace.jobs.iter().filter(|entry| entry.model.aims.deadline.is_some()).count();

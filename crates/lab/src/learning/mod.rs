@@ -58,7 +58,8 @@ impl Default for NetTraining {
     }
 }
 
-/// Trains a network; calls `said` with the scores after each pass.
+/// Trains a network; calls `said` with the scores on the held-out traces after the imitation (as pass 0) and
+/// after each pass.
 ///
 /// # Errors
 /// If a trace cannot be replayed.

@@ -24,7 +24,7 @@ pub struct GraphOptions {
     pub parameters: MlfsParameters,
 }
 
-/// Number of consecutive rounds without progress after which the replay ends.
+/// Number of consecutive rounds without progress, after all jobs have arrived, at which the replay ends.
 const IDLE: u32 = 10_000;
 
 /// By job and task, the earliest time at which the task can compute once its dependencies have completed.

@@ -85,7 +85,7 @@ pub enum Chooser {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RecordedChoice {
     pub at: Time,
-    /// The features of each candidate; if the policy may wait, the last candidate is to wait.
+    /// The features of each candidate; if the policy may wait, the last candidate stands for waiting.
     pub candidates: Vec<Vec<f64>>,
     pub chosen: usize,
 }
@@ -291,7 +291,7 @@ impl Policy for MlfRl {
     }
 }
 
-/// Returns the rank of each job by remaining time, from 0 to 1.
+/// Returns the rank of each job by remaining time, from 0 to below 1.
 fn ranks(waiting: &[WaitingJob]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by(|&a, &b| waiting[a].left.total_cmp(&waiting[b].left).then(a.cmp(&b)));

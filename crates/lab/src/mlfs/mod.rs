@@ -38,13 +38,14 @@ pub struct MlfsParameters {
     pub terms: [f64; 3],
     /// The unit of these three times, in seconds.
     pub unit: f64,
-    /// Use from which a server is overloaded.
+    /// Use above which a server is overloaded.
     pub server_limit: f64,
-    /// Use from which a GPU is overloaded.
+    /// Use above which a GPU is overloaded.
     pub gpu_limit: f64,
-    /// Mean degree of use from which the cluster is busy.
+    /// Mean degree of use above which the cluster is busy.
     pub cluster_limit: f64,
-    /// Maximum fraction of the tasks on overloaded GPUs that may be moved.
+    /// Fraction of the tasks on a server's overloaded GPUs that may be moved next: those with the lowest
+    /// priorities, at least one.
     pub part: f64,
     /// Whether either all tasks of a job are placed, or none.
     pub gang: bool,

@@ -172,7 +172,7 @@ impl PlacementRound<'_> {
         nearest(candidates.into_iter().map(|task| (distance(task), task))).map(|(_, task)| task)
     }
 
-    /// Returns how many of `count` tasks may be moved, at least one.
+    /// Returns how many of `count` tasks are candidates for the next move, at least one.
     fn share(&self, count: usize) -> usize {
         let share = (self.parameters.part * to_f64(count) - 1e-9).ceil().max(1.0);
         to_usize(share)

@@ -27,12 +27,13 @@ pub(crate) struct PriorityInputs<'a> {
     /// The time in which the task must complete so that the tasks that depend on it can meet the deadline.
     pub to_deadline: Option<f64>,
     pub left: f64,
-    /// Waiting time; 0 while the task runs.
+    /// Waiting time; 0 while the task runs. `mlf-h` passes the negative arrival time instead.
     pub waited: f64,
 }
 
 impl PriorityInputs<'_> {
-    /// Returns the fraction of the loss's total decrease that the last epoch contributed, from 0 to 1.
+    /// Returns the fraction of the loss's total decrease that the last epoch contributed, from 0 to 1; 1 with
+    /// fewer than two losses.
     pub(crate) fn fall(self) -> f64 {
         fall(self.losses)
     }
@@ -50,7 +51,8 @@ impl PriorityInputs<'_> {
     }
 }
 
-/// Returns the fraction of the loss's total decrease that the last epoch contributed, from 0 to 1.
+/// Returns the fraction of the loss's total decrease that the last epoch contributed, from 0 to 1; 1 with
+/// fewer than two losses.
 fn fall(losses: &[f64]) -> f64 {
     let [first, .., before, last] = losses else {
         // With two losses, the last decrease is the total one.

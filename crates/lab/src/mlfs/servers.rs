@@ -108,7 +108,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Returns an amount as a fraction of what a server has; infinite if it has none.
+/// Returns an amount as a fraction of what a server has; if it has none, infinity, or 0 for no amount.
 fn part(amount: f64, has: f64) -> f64 {
     if amount <= SLACK * has.clamp(1e-300, 1.0) { 0.0 } else { amount / has }
 }

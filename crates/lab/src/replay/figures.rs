@@ -13,7 +13,7 @@ pub struct ReplayRecord {
     pub jobs: Vec<ReplayedJob>,
     /// GPU-seconds held by jobs.
     pub held: f64,
-    /// The part of these GPU-seconds that restarts took.
+    /// The part of these GPU-seconds that restarts took, including the waits of moved jobs in the queue.
     pub restarting: f64,
     /// The number of GPUs held by jobs, from each time on.
     pub in_use: Vec<(f64, u32)>,
@@ -74,15 +74,15 @@ pub struct Figures {
     pub p50_jct: f64,
     pub p90_jct: f64,
     pub p99_jct: f64,
-    /// The last completion, from the trace's start.
+    /// The last completion, from time 0 of the trace.
     pub makespan: f64,
-    /// Σ weight × completion from the trace's start.
+    /// Σ weight × completion, from time 0 of the trace.
     pub weighted_completion: f64,
     /// Mean time from arrival to first start.
     pub mean_wait: f64,
     /// Held GPU-seconds divided by available ones, from the first arrival to the last completion.
     pub utilisation: f64,
-    /// Held GPU-seconds without restarts, divided by available ones.
+    /// Held GPU-seconds without restarts and the waits of moved jobs, divided by available ones.
     pub goodput: f64,
     pub moves_per_job: f64,
     /// Fraction of the jobs with a deadline that met it; `None` if no job has one.

@@ -79,7 +79,8 @@ struct ReplayRun<'a, 'h> {
 /// Equal arguments give equal records except for decision times.
 ///
 /// # Errors
-/// If the policy cannot handle a problem, or breaks its contract.
+/// If the policy cannot handle a problem, breaks its contract, or makes a decision that a replay does not
+/// support (a request in the queue, or copies).
 pub fn replay(
     trace: &Trace,
     options: &Options,

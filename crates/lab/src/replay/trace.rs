@@ -19,7 +19,7 @@ pub struct Trace {
     pub jobs: Vec<TraceJob>,
     /// The maximum speeds of the jobs.
     pub paces: Paces,
-    /// Start of the trace.
+    /// The time at which the replay begins; jobs may have arrived before.
     pub now: Time,
 }
 
@@ -27,7 +27,7 @@ pub struct Trace {
 #[derive(Clone, Debug)]
 pub struct TraceJob {
     pub model: JobModel,
-    /// From the trace's start.
+    /// From time 0, which may be earlier than the start of the replay.
     pub arrival: Time,
     /// The job's restart cost, if the user set one.
     pub restart_cost: Option<Seconds>,
@@ -122,7 +122,7 @@ impl Trace {
         Self { problem, jobs, paces, now: Time(0.0) }
     }
 
-    /// Returns whether no job ran before the trace begins.
+    /// Returns whether the trace begins at time 0 and no job ran before.
     pub fn is_whole(&self) -> bool {
         self.now.0 <= 0.0 && self.jobs.iter().all(|entry| entry.begun.is_none())
     }

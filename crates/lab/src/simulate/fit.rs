@@ -34,8 +34,8 @@ struct NodeRequest {
 }
 
 impl FitRequest {
-    /// Returns the request for `ranks`: for each planned node, any node with the same number of GPUs of each
-    /// type.
+    /// Returns the request for `ranks`: for each planned node, as many GPUs of each type on any one node, or
+    /// on the planned node itself if `pinned` is set.
     pub(super) fn new(
         ranks: &[PlacedRank],
         nodes: BTreeSet<NodeName>,

@@ -90,8 +90,8 @@ impl SimulatedWorld {
         cluster
     }
 
-    /// Returns how long a submission would wait if hsched made it now; `None` if it would wait for other
-    /// jobs, whose ends are unknown.
+    /// Returns how long a submission would wait if hsched made it now and no other job were pending;
+    /// `None` if it would wait for running jobs, whose ends are unknown.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
@@ -230,7 +230,8 @@ impl SimulatedWorld {
         }
     }
 
-    /// Asks a running job to save and end; before its first step, it ends at once.
+    /// Asks a running job to save and end; before its first step, it ends at once. Nothing happens if the
+    /// site's jobs ignore such requests ([`SaveReaction::Never`]).
     fn ask_to_save(&mut self, place: usize) {
         let (now, saving) = (self.now, self.site.saving);
         let Some(running) = self.submissions[place].running_mut() else { return };
@@ -287,7 +288,8 @@ impl SimulatedWorld {
         }
     }
 
-    /// Starts a job on some GPUs; a continuation first asks its predecessor to save.
+    /// Starts a job on some GPUs. A continuation first asks its running predecessor to save; if the
+    /// predecessor has ended and no work can be continued, the continuation ends at once.
     fn start(&mut self, place: usize, gpus: Gpus) {
         let before = self.submissions[place].follows;
         let before = before.and_then(|id| self.submissions.iter().position(|submission| submission.id == id));

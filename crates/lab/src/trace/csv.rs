@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
             file.push(',');
         }
         first = false;
-        // Problems refer to the lines of this text.
+        // Problems give line numbers of the converted text, so each job is put on its line of the CSV.
         let record_line = record.position().map_or(line, csv::Position::line);
         while line < record_line {
             file.push('\n');

@@ -25,7 +25,7 @@ struct GavelLine<'a> {
     weight: f64,
 }
 
-/// Epochs of a job, because Gavel counts only steps.
+/// Epochs of a job, or its number of steps if that is smaller; Gavel counts only steps.
 const EPOCHS: u64 = 100;
 
 /// Samples per step on one GPU if the name of the kind does not state it. The number is arbitrary, because
@@ -38,7 +38,7 @@ impl GavelSpeeds {
     /// `table` with several values, only lines with the first value are used.
     ///
     /// # Errors
-    /// If the text has neither format.
+    /// If the text has neither format, or a line is invalid.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         if text.trim_start().starts_with('{') {
             return Self::parse_json(text)

@@ -1,4 +1,5 @@
-//! The file of measured speeds: every flipped bit is detected, and manual edits are marked as such.
+//! The file of measured speeds: every flipped bit is detected, and manual edits that are marked as such are
+//! accepted.
 
 use std::fs;
 

@@ -16,7 +16,7 @@ fn gains_nothing(time: &str) -> Job {
     Job { samples_per_epoch: 36_000, epochs: 30, ..job("a", "{v100: 100}", &more) }
 }
 
-/// A job of nine epochs of a sweep with the given loss.
+/// A job of a sweep, with nine epochs that all have the given loss.
 fn of_sweep(name: &str, loss: f64) -> Job {
     let more = format!(
         ", model: m, max_gpus: 1, checkpoint: {{dir: saved, grace: 60s}}, losses: {:?}, \

@@ -9,8 +9,8 @@ use hsched_model::{Seconds, Time};
 
 use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
 
-/// A job with one retry after consecutive runs without epochs that ended in these ways, and its used retries
-/// after each.
+/// Lets runs of a job with one retry end in these ways, one after the other and without an epoch; returns the
+/// job, and its used retries after each run.
 fn after(ends: &[End]) -> (JobState, Vec<u32>) {
     let mut state = state(vec![JobState::new(job("a", "{v100: 100}", ", retries: 1"), Time(0.0))]);
     let used = ends.iter().enumerate().map(|(number, end)| {

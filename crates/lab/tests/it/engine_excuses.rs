@@ -34,8 +34,8 @@ fn all_tries_on_a_node_are_excused_that_failed_shortly_before_it_was_seen_to_be_
     assert!(state.jobs[0].phase.is_submitted(), "{:?}", state.jobs[0].phase);
 }
 
-/// Node v1 is found down at 1000 after failures at these times on these nodes, the last of which ended the
-/// job for good.
+/// Returns a job after node v1 is found down at 1000. The job failed at these times on these nodes; the last
+/// failure ended it for good.
 fn excused(retries: u32, added: f64, failures: u32, ends: &[(f64, &str)]) -> JobState {
     let spec = job("a", "{v100: 100}", &format!(", retries: {retries}"));
     let mut tracked = JobState::new(spec, Time(added));

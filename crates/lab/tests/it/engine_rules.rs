@@ -268,7 +268,7 @@ fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
         };
         (100..400).map(|time| f64::from(time) * 10.0).skip(1).find(|at| *at > 1000.0 && see(*at))
     };
-    // If the last report came before the loss, the submission is gone.
+    // If no report came after the loss, the submission is gone.
     assert_eq!(ends(&[], &End::NodeFailed), Some(1010.0));
     assert_eq!(ends(&[900.0, 1000.0], &End::NodeFailed), Some(1010.0));
     // The submission is silent for two epochs.

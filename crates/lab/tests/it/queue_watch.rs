@@ -36,7 +36,7 @@ pub fn kind(per_node: u32, gpu_type: &str) -> GpuRequest {
     GpuRequest { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
 }
 
-/// The job, pending for four V100, with a script that also works on fewer.
+/// The job of [`ten_hours`], pending for four V100 with a script that also works on one or two.
 pub fn pending() -> JobState {
     let submission = attempt("r", "v1", "v100", 4, 0);
     let submission = SubmissionRecord {

@@ -71,7 +71,7 @@ fn four_equal_jobs_on_four_gpus() {
     }
 }
 
-/// `simulate --sweep seed=…` notes this.
+/// `simulate --sweep seed=…` prints a note if the seed has no effect.
 #[test]
 fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
     let jobs = [("a", 300, 1), ("b", 1200, 3), ("c", 700, 2), ("d", 500, 4), ("e", 900, 2)];

@@ -85,7 +85,7 @@ struct Oracle<'a> {
     nodes: u64,
 }
 
-/// The partial schedule by job.
+/// The part of a job that is scheduled so far.
 #[derive(Clone)]
 struct PartialSchedule {
     rounds: u64,

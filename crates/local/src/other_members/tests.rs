@@ -45,7 +45,8 @@ fn look(others: &mut OtherMembers) {
     others.look(&leader, &state, (Time(0.0), Duration::ZERO), Seconds(1.0)).expect("looks");
 }
 
-/// Orders a job to a slot; returns the devices of the order and those beside them.
+/// Orders the start of a job; returns the numbers of devices in the order and beside them, or `None` if the
+/// order is refused.
 fn order(
     others: &mut OtherMembers,
     worker: &mut Worker<PoolFolder>,
@@ -91,7 +92,7 @@ fn a_run_that_needs_a_gpu_of_its_own_keeps_others_off_its_slots() {
     look(&mut others);
     assert_eq!(others.alone().collect::<Vec<_>>(), [key("a").job]);
     assert_eq!(order(&mut others, &mut worker, "a", true), Some([1, 1]));
-    // The next leader reads it from the order.
+    // The next leader learns from the order that the other slot is not free.
     others = OtherMembers::find(root.path()).expect("files").expect("a pool");
     look(&mut others);
     assert_eq!(order(&mut others, &mut worker, "b", false), None);

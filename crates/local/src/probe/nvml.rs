@@ -9,7 +9,7 @@ use super::facts::{Facts, GpuDevice, Link, MigDevice, Pcie, Peer};
 /// Maximum number of links of a GPU, as in NVML.
 const MOST_LINKS: u32 = 18;
 
-/// Adds driver, GPUs and notes.
+/// Adds the driver, the GPUs and notes.
 pub(super) fn ask(facts: &mut Facts) {
     let nvml = match Nvml::init() {
         Ok(nvml) => nvml,
@@ -31,7 +31,7 @@ pub(super) fn ask(facts: &mut Facts) {
     }
 }
 
-/// Returns why NVML is missing, and the consequence.
+/// Returns why NVML cannot be used, and the consequence.
 pub(super) fn absence(error: &NvmlError) -> String {
     match error {
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {

@@ -40,7 +40,7 @@ pub fn gpu_types(gpu: &GpuDevice) -> Vec<GpuType> {
     units(gpu).into_iter().map(|(gpu_type, ..)| gpu_type).collect()
 }
 
-/// Returns type and memory of each unit of a GPU that programs can use, and whether it is in use.
+/// Returns the type and memory of each unit of a GPU that programs can use, and whether the unit is in use.
 fn units(gpu: &GpuDevice) -> Vec<(GpuType, Option<Bytes>, bool)> {
     if !gpu.mig {
         return vec![(gpu_type(&gpu.name), gpu.memory.map(Bytes), !gpu.processes.is_empty())];
@@ -58,7 +58,8 @@ fn units(gpu: &GpuDevice) -> Vec<(GpuType, Option<Bytes>, bool)> {
         .collect()
 }
 
-/// Returns the type in the spelling of Slurm's `AutoDetect=nvml`: lower case, with underscores for spaces.
+/// Returns the type in the spelling of Slurm's `AutoDetect=nvml`: lower case, with underscores for spaces and
+/// other characters that types cannot have.
 fn gpu_type(name: &str) -> GpuType {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
     let spelled: String =

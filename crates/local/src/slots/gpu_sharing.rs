@@ -29,7 +29,8 @@ const SHORTAGES: [&str; 6] = [
 pub(crate) struct GpuSharing {
     /// Submissions that have shared one of their GPUs with another.
     met: BTreeSet<SubmissionKey>,
-    /// Output file of each running submission, and its length before the start.
+    /// Output file of each running submission that may share its GPUs, and the length of the file before the
+    /// start.
     outputs: BTreeMap<SubmissionKey, (PathBuf, u64)>,
     /// Jobs that ran out of memory beside others.
     alone: BTreeSet<JobName>,

@@ -23,7 +23,7 @@ pub struct Gpu {
     pub form: Option<String>,
     pub memory: GpuMemory,
     pub tflops: Tflops,
-    /// MIG profiles, such as `3g.20gb`; empty if it does not support MIG.
+    /// MIG profiles, such as `3g.20gb`; empty if the GPU does not support MIG.
     #[serde(default)]
     pub mig: Vec<String>,
     /// Reference GPU units of the Digital Research Alliance of Canada.
@@ -68,7 +68,8 @@ impl Gpu {
         self.model.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns the number of slices of the smallest size into which it can be divided.
+    /// Returns the number of slices of the smallest size into which the GPU can be divided; `None` if it does
+    /// not support MIG.
     pub fn compute_slices(&self) -> Option<u32> {
         self.mig.last()?.split_once('g')?.0.parse().ok()
     }

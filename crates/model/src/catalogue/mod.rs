@@ -1,6 +1,6 @@
 //! Data on GPU models: names, memory, speed, MIG profiles.
 //!
-//! It is one table, `gpus.toml`, with a source for each entry, independent of clusters and jobs.
+//! The table `gpus.toml` has sources for each entry and does not depend on clusters or jobs.
 
 mod gpu;
 mod recognise;

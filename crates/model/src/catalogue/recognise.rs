@@ -45,7 +45,7 @@ const EMPTY_WORDS: [&str; 12] = [
     "edition",
 ];
 
-/// Words of this kind that clusters write without a separator: `teslak80`.
+/// Those of the [`EMPTY_WORDS`] that clusters write without a separator: `teslak80`.
 const PREFIXES: [&str; 3] = ["nvidia", "tesla", "quadro"];
 
 /// GPUs by model name without separators, because tables of large clusters look up thousands of names.
@@ -58,7 +58,7 @@ static BY_NAME: LazyLock<BTreeMap<String, Vec<&'static Gpu>>> = LazyLock::new(||
 });
 
 /// Returns the reference GPU units of a whole GPU of a type: the highest among its possible products. `None`
-/// if the table has none.
+/// if the table has none, or if the type is a MIG slice.
 pub fn reference_units(gpu_type: &GpuType) -> Option<f64> {
     let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
     known.gpus.iter().filter_map(|gpu| gpu.rgu).max_by(f64::total_cmp)
@@ -76,7 +76,7 @@ pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
 }
 
 impl GpuNameMatch {
-    /// Returns the memory of one GPU in GB; if the name may mean several models, the smallest.
+    /// Returns the memory of one GPU in GB; if the name is ambiguous, that of the smallest model.
     pub fn least_memory_gb(&self) -> u32 {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
         self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
@@ -175,7 +175,7 @@ impl GpuNameMatch {
     }
 }
 
-/// Maximum number of words examined in a name.
+/// Maximum number of words in a name; longer names are not recognised.
 const MOST_WORDS: usize = 16;
 
 /// Returns the GPUs that a name without a slice may mean.

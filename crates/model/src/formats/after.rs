@@ -17,8 +17,8 @@ pub(super) fn read(value: &ReaderValue<'_>) -> Option<Vec<JobName>> {
     if value.is_list() { all(value.items().iter().map(name)) } else { Some(vec![name(value)?]) }
 }
 
-/// Returns the jobs of a file; each entry has its expanded jobs. Names that are not in the file are kept,
-/// because they may refer to jobs added earlier.
+/// Returns the jobs of a file, and reports jobs that wait for themselves; each entry has its expanded jobs.
+/// Names that are not in the file are kept, because they may refer to jobs added earlier.
 pub(super) fn settled(mut entries: Vec<(ReaderValue<'_>, Vec<Job>)>) -> Vec<Job> {
     let variants: BTreeMap<JobName, Vec<JobName>> = entries
         .iter()
@@ -45,8 +45,8 @@ pub(super) fn settled(mut entries: Vec<(ReaderValue<'_>, Vec<Job>)>) -> Vec<Job>
     entries.into_iter().flat_map(|(_, jobs)| jobs).collect()
 }
 
-/// Returns the cycle from a job back to itself: ` (c after b after a after c)`; empty if it is short or leads
-/// to another cycle.
+/// Returns the cycle from a job back to itself: ` (c after b after a after c)`; empty if the job directly
+/// waits for itself, or is in no cycle but waits for one.
 fn way(job: &Job, all: &[&Job]) -> String {
     let mut before: BTreeMap<&JobName, &JobName> = BTreeMap::new();
     let mut next = vec![job];

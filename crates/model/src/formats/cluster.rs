@@ -204,7 +204,7 @@ fn check_types(value: &ReaderValue<'_>, counts: &[(GpuType, u32)]) {
     }
 }
 
-/// Reads `KEY` and `KEY_used`; `None` if they are missing or invalid.
+/// Reads `KEY` and `KEY_used`, which is 0 by default; `None` if `KEY` is missing or one of them is invalid.
 fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&ReaderValue<'_>) -> Option<u64>) -> Option<Usage> {
     let used_key = format!("{key}_used");
     let total = fields.or(key, None, |value| read(value).map(Some));

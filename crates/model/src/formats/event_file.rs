@@ -1,8 +1,8 @@
 //! `TensorBoard`'s event files: the scalars of each tag.
 //!
-//! It supports a small part of two formats: records of `TFRecord` (length, its checksum, bytes, their
-//! checksum), each with a protocol buffer `Event`; only its step and its scalar values are read. Existing
-//! crates for these would add a protocol buffer compiler.
+//! This module supports a small part of two formats: records of `TFRecord` (length, its checksum, bytes,
+//! their checksum), each with a protocol buffer `Event`, of which only the step and the scalar values are
+//! read. Existing crates for these formats would add a protocol buffer compiler.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ fn scalar(bytes: &[u8]) -> Result<Option<(String, f64)>, DecodeError> {
     Ok(number.map(|number| (tag, number)))
 }
 
-/// Returns the only number of a `TensorProto` of floats or doubles.
+/// Returns the only number of a `TensorProto` of floats or doubles; `None` for other tensors.
 fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, DecodeError> {
     let (mut kind, mut content, mut sides) = (0, &[][..], 0);
     for field in fields(bytes) {
@@ -127,7 +127,8 @@ enum ProtocolField<'a> {
     Word([u8; 4]),
 }
 
-/// Returns the fields of a protocol buffer with their numbers, up to the first invalid one.
+/// Returns the fields of a protocol buffer with their numbers; the first invalid one gives an error and ends
+/// the list.
 fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, ProtocolField<'_>), DecodeError>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -11,7 +11,7 @@ use crate::{Deadline, ErrorId, GraphJob, GraphTask, RESOURCES, Seconds};
 /// A trace of graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphFile {
-    /// Start of the clock.
+    /// The initial time, from the trace's start.
     pub now: Seconds,
     pub jobs: Vec<GraphJob>,
 }
@@ -19,7 +19,7 @@ pub struct GraphFile {
 /// Keys of a job; graphs have no epochs and batches.
 const KEYS: [&str; 7] = ["name", "urgency", "losses", "deadline", "arrival", "volumes_mb", "tasks"];
 
-/// The resources of a demand, in the order of servers.
+/// The resources of a demand, in the order in which [`Server`](crate::Server) has them.
 const DEMAND: [&str; RESOURCES] = ["gpu", "cpu", "memory", "bandwidth"];
 
 /// Returns whether a text is a trace with a graph in a job.

@@ -12,8 +12,9 @@ use super::problem::ValueError;
 use crate::ErrorId;
 use crate::number::to_u64;
 
-/// Names of columns or keys that count epochs; steps are renumbered.
+/// Names of columns or keys that count epochs.
 const EPOCHS: [&str; 2] = ["epoch", "epochs"];
+/// Names of columns or keys that count steps; the values of such a log are renumbered from 1.
 const STEPS: [&str; 3] = ["step", "global_step", "iteration"];
 
 /// The metrics of a log.
@@ -55,7 +56,8 @@ pub enum History {
 /// Parses a file of any of these kinds.
 ///
 /// # Errors
-/// If it has none of these formats, or no readable data.
+/// If it has none of these formats, is damaged, or has no readable data; an event file without scalars gives
+/// an empty log.
 pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
     if event_file::is_event_file(bytes) {
         return Ok(History::Log(numbered(event_file::parse(bytes)?, "steps")));
@@ -82,7 +84,7 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
     Ok(History::Log(log))
 }
 
-/// Checks that a case's epochs increase from 1.
+/// Checks that a case has epochs to train, and that the epochs of its history are at least 1 and increase.
 fn checked(case: Case) -> Result<Case, ValueError> {
     let rises = case.history.windows(2).all(|pair| pair[0].0 < pair[1].0);
     if case.epochs == 0 || !rises || case.history.iter().any(|(epoch, _)| *epoch == 0) {

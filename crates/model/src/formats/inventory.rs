@@ -46,7 +46,8 @@ struct NodeJson {
     features: Vec<String>,
     #[serde(default)]
     gpus: Vec<StockJson>,
-    /// Whether Slurm knows no type for the GPUs; the type given here is then detected again.
+    /// Whether Slurm knows no type for the GPUs; the type in the inventory is then ignored, and detected
+    /// again.
     #[serde(default)]
     gpus_untyped: bool,
     #[serde(default)]

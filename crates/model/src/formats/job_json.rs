@@ -33,13 +33,13 @@ impl<'de> Deserialize<'de> for Job {
     }
 }
 
-/// Returns the list; `None` if it is empty.
+/// Returns the list as JSON; `None` if it is empty.
 pub(super) fn filled_list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Option<Value> {
     let items: Vec<Value> = items.into_iter().map(|item| json!(item)).collect();
     (!items.is_empty()).then_some(Value::Array(items))
 }
 
-/// Returns the command; `None` if it is empty, as in a trace.
+/// Returns the command as JSON; `None` if it is empty, as in a trace.
 pub(super) fn command_json(command: &Command) -> Option<Value> {
     match command {
         Command::Words(words) => filled_list(words),

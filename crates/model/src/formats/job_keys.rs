@@ -21,7 +21,8 @@ mod tests;
 mod trace;
 mod training;
 
-/// Largest count of samples, batches and steps: products of a few of them stay exact in the planner's floats.
+/// Largest count of samples, batches and steps, far below 2^53, so that the planner's floats represent it
+/// exactly.
 const COUNT_LIMIT: u64 = 1_000_000_000_000;
 
 /// Largest number of GPUs that a job may request.
@@ -62,7 +63,7 @@ pub struct JobKey {
     /// Derives a missing value from other keys, if the default is not the same for all jobs.
     pub(super) derive: Option<fn(&mut Job)>,
     /// Called after all keys have been read: reports conflicts with other keys, and sets values that follow
-    /// from this one.
+    /// from this key's value.
     pub(super) settle: fn(&mut JobDraft<'_>),
     /// Returns the value as JSON; `None` if the job is the same without the key.
     pub(super) write: fn(&Job) -> Option<Json>,
@@ -124,7 +125,7 @@ impl JobKey {
         job_keys().find(|key| key.name == name)
     }
 
-    /// Returns whether a job file must have it.
+    /// Returns whether a job file must have the key, at least for a job that trains on several GPUs.
     pub fn is_required(&self) -> bool {
         self.needed != Requirement::No
     }

@@ -24,7 +24,7 @@ pub fn to_yaml(jobs: &[Job]) -> String {
     out
 }
 
-/// Returns the value on one line.
+/// Returns a JSON value as YAML on one line.
 pub fn flow(value: &Value) -> String {
     match value {
         Value::Null => String::from("null"),

@@ -38,12 +38,12 @@ pub fn from_json(entries: &[serde_json::Value]) -> Result<Vec<Job>, Problems> {
 /// A trace of jobs over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFile {
-    /// Start of the clock.
+    /// The initial time, from the trace's start.
     pub now: Seconds,
     pub jobs: Vec<Job>,
 }
 
-/// Parses a trace: a job file whose jobs may lack a command, with an optional start of the clock (`now`).
+/// Parses a trace: a job file whose jobs may lack a command, with an optional initial time (`now`).
 ///
 /// # Errors
 /// The errors of [`parse`].

@@ -37,7 +37,7 @@ pub fn one_line(text: &str) -> Result<String, ValueError> {
 /// Returns the text if it can be an account, partition or quality of service.
 ///
 /// # Errors
-/// If it is not a single word.
+/// If it is not a single word, or contains a control character.
 pub fn slurm_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.chars().any(char::is_whitespace) {
         let message = format!("must be one word, got {}", quoted(text));

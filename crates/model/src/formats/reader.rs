@@ -136,7 +136,7 @@ impl<'a> ReaderValue<'a> {
         matches!(self.node.kind, ValueKind::Map(_))
     }
 
-    /// Returns whether this is a single value.
+    /// Returns whether this is a single value and not null.
     pub(super) fn is_scalar(&self) -> bool {
         matches!(self.node.kind, ValueKind::Scalar { .. }) && !self.is_nothing()
     }

@@ -20,14 +20,14 @@ const UNITS: [(&str, u64); 12] = [
     ("PiB", 1 << 50),
 ];
 
-/// Maximum number of decimals; no unit needs more.
+/// Number of decimals that count; further ones are ignored, because they are worth hardly more than a byte.
 const FRACTION_LIMIT: usize = 15;
 
 /// Returns the bytes of a decimal number with a unit (B, kB, MB, GB, TB, PB, KiB … PiB), rounded to
 /// whole bytes.
 ///
 /// # Errors
-/// If the text is not such an amount, its unit is missing or ambiguous, or it exceeds 2^64 bytes.
+/// If the text is not such an amount, its unit is missing or ambiguous, or it exceeds 2^64 - 1 bytes.
 pub fn parse_size(text: &str) -> Result<Bytes, ValueError> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());

@@ -47,7 +47,7 @@ struct SweepKeys {
     is_sound: bool,
 }
 
-/// The sweep of a file, which applies to all jobs, and the number of jobs created so far.
+/// The sweep of a file, which applies to all jobs, and the number of jobs that sweeps have created so far.
 pub(super) struct Sweeps {
     shared: SweepKeys,
     made: usize,
@@ -344,7 +344,7 @@ fn inner<'a>(map: &ReaderValue<'a>, key: &str) -> Option<ReaderValue<'a>> {
     map.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-/// Returns a scalar as the type it looks like: a number, a boolean, else text.
+/// Returns a scalar as the type it looks like: a number, a boolean, else text. A quoted scalar is text.
 pub(super) fn scalar_json(value: &YamlNode) -> Json {
     let text = text(value);
     if matches!(value.kind, ValueKind::Scalar { quoted: true, .. }) {

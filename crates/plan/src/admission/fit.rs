@@ -34,7 +34,7 @@ impl GpuNeeds {
         needs
     }
 
-    /// Returns the combined minimum of all jobs that may use the same types as this one.
+    /// Returns the combined minimum of all jobs that may use the same types as the given job.
     pub(super) fn of(&mut self, problem: &Problem, job: usize) -> &mut u32 {
         let JobModel { min_gpus, types, .. } = &problem.jobs[job];
         let reach =

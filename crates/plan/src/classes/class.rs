@@ -37,7 +37,7 @@ struct BundleSite {
     /// Maximum number of GPUs that could be offered, by type.
     ceiling: Vec<u32>,
     rings: Rings,
-    /// GPUs and link rate in bytes per second of every node that was ever observed.
+    /// GPUs of each node, including those observed earlier, and its link rate in bytes per second.
     shapes: Vec<(Vec<u32>, f64)>,
 }
 
@@ -53,7 +53,8 @@ const MOST_LISTED: usize = 50_000;
 const FEW: usize = 256;
 
 impl Classes {
-    /// Updates the GPUs from a problem: those that could be offered, and those that are offered.
+    /// Updates the GPUs from a problem: those that could be offered, and those that are offered. If the GPUs
+    /// that could be offered or their links have changed, all classes are dropped.
     pub(crate) fn look_at(&mut self, problem: &Problem, offered: &[u32]) {
         let site = BundleSite::of(problem, self.site.as_ref());
         if !self.site.as_ref().is_some_and(|known| known.is_same(&site)) {
@@ -142,8 +143,8 @@ impl BundleSite {
         BundleLimits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
     }
 
-    /// Returns the maximum number of replicas of a job on a type. For GPUs never observed, the number per
-    /// node is unknown.
+    /// Returns the maximum number of replicas of a job on a type. All GPUs that were never observed count,
+    /// because their number per node is unknown.
     fn replicas(&self, model: &JobModel, ty: usize) -> u32 {
         let (size, block) = (model.size(ty), model.block(ty));
         let whole: u32 = self.shapes.iter().map(|(gpus, _)| gpus[ty] / block * block).sum();

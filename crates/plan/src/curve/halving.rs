@@ -65,7 +65,7 @@ pub fn bracket(place: u64, brackets: u32) -> u32 {
 }
 
 /// Returns the epoch at which jobs of a bracket are first judged. If there are more brackets than rungs, the
-/// surplus ones use the last rung.
+/// surplus ones use the last rung. If there are no rungs, returns `not_before`.
 pub fn first_rung(epochs: u64, not_before: u64, bracket: u32) -> u64 {
     let mut rungs: Vec<u64> = rungs(epochs, not_before).collect();
     rungs.reverse();

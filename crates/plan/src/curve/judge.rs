@@ -58,7 +58,8 @@ pub struct CurveVerdict {
     pub rule: StopRule,
     pub best: CurvePoint,
     pub prediction: Option<Prediction>,
-    /// Probability that the job satisfies the rule by its last epoch; `None` if no prediction was used.
+    /// Probability that the metric reaches the target, or without a target improves on the best value, by the
+    /// last epoch; `None` if no prediction was used.
     pub probability: Option<f64>,
     /// Why a sufficiently low probability has no consequence yet.
     pub unsettled: Option<NoConclusion>,

@@ -46,7 +46,7 @@ impl Movement {
         self.pace * to_f64(epoch.saturating_sub(self.last.epoch))
     }
 
-    /// Returns the value of the metric at that epoch.
+    /// Returns the value of the metric at an epoch, at the pace of the last third.
     pub(super) fn continued_to(&self, epoch: u64) -> f64 {
         self.last.value + self.change_until(epoch)
     }

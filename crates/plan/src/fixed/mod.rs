@@ -1,4 +1,5 @@
-//! Policies that give each job its requested number of GPUs, of one type, in a fixed order.
+//! Policies that give each job its requested number of GPUs, of one type: in the order of arrival, of
+//! attained service, or of remaining time.
 
 mod fifo;
 mod las;

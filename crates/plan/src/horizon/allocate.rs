@@ -114,7 +114,8 @@ impl<'a> AllocationDraft<'a> {
         self.terms.worth[task] * (speed * keep - again)
     }
 
-    /// Returns the worth of one second of waiting; a running task will have to restart.
+    /// Returns the worth of one second of waiting; a running task will have to restart, or cannot wait if the
+    /// plan may not preempt tasks.
     fn value_of_waiting(&self, task: usize) -> f64 {
         let task_state = &self.instance.tasks[task];
         match task_state.is_running() {

@@ -38,9 +38,11 @@ impl PricePath {
         }
     }
 
-    /// Adjusts the prices of each level to the demand of the jobs that then remain.
+    /// Adjusts the prices of each level to the demand of the jobs that then remain. Levels further above the
+    /// weight of all jobs stay as they are.
     ///
-    /// `demand` has the jobs from the last to end to the first; `left` has the weight that remains with each.
+    /// `demand` has the jobs from the last to end to the first; `left` has, for each of them, 1 plus the
+    /// total weight of the jobs that end later.
     pub(super) fn settle(
         &mut self,
         market: &mut ClassMarket<'_>,

@@ -223,7 +223,7 @@ impl Policy for Horizon {
     }
 }
 
-/// Sets the reason of a decision that moves or stops a job.
+/// Sets the reason of a decision that moves, stops or defers a job; a job that starts gets no reason.
 fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
     let before = problem.jobs[job].progress.holds.first();
     match decision {

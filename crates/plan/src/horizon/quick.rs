@@ -23,7 +23,8 @@ pub(super) struct Quick {
     since: Option<usize>,
     /// The worth of a step by job index; 0 if unknown.
     worths: Vec<f64>,
-    /// Expected end of tasks and the number then remaining, from the last to end to the first.
+    /// Sort keys of the tasks in the last full decision and the weight then remaining, from the last to end
+    /// to the first, as in [`Worths`].
     keys: Vec<f64>,
     left: Vec<f64>,
     /// Position of each job in the sorted sets.
@@ -208,8 +209,8 @@ impl Quick {
         }
     }
 
-    /// Returns each class's pending jobs with the highest worth over rent, in descending order over all
-    /// classes.
+    /// Returns up to [`PUSHES`] pending jobs of each class, those with the highest worth over rent, in
+    /// descending order over all classes.
     fn heads(&self) -> Vec<usize> {
         let first = |jobs: &BTreeSet<(Reverse<OrderedNumber>, usize)>| {
             jobs.iter().take(PUSHES).copied().collect::<Vec<_>>()

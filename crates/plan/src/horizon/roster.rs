@@ -39,7 +39,7 @@ struct RosterEntry {
 }
 
 impl Roster {
-    /// Updates the changed jobs, or all of them if `anew` gives the GPUs by type for the jobs.
+    /// Updates the changed jobs, or all of them if `anew` is given: the GPUs by type that the jobs may use.
     pub(super) fn follow(&mut self, problem: &Problem, anew: Option<&Vec<u32>>) {
         if let Some(offered) = anew {
             self.offered.clone_from(offered);
@@ -57,7 +57,7 @@ impl Roster {
     fn put(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
         let entry = model.progress.is_decided_on().then(|| self.entry(problem, job)).flatten();
-        // A job without a bundle now waits until nodes return.
+        // A job that at present has no bundle waits until nodes return.
         let entry = entry.filter(|entry| self.classes.list()[entry.class].fastest > 0.0);
         self.set(job, entry);
     }

@@ -80,7 +80,7 @@ impl<'a> Instance<'a> {
         &self.classes[self.tasks[task].class]
     }
 
-    /// Returns the GPUs of a choice by type.
+    /// Returns the GPUs of a choice by type; empty for a choice without GPUs.
     pub(super) fn counts(&self, task: usize, choice: TaskChoice) -> &'a [u32] {
         match choice {
             TaskChoice::Wait => &[],

@@ -20,7 +20,7 @@ pub struct Line {
     waiting: Vec<BTreeSet<(OrderKey, usize)>>,
     /// Position of each pending job.
     place: Vec<Option<(usize, OrderKey)>>,
-    /// Running jobs in the order of the last decision; some may no longer run.
+    /// Running jobs in the order of the last decision, then those that started since; some may no longer run.
     order: Vec<usize>,
     runs: Vec<bool>,
     /// Whether a job is in `order`.

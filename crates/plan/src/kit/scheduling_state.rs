@@ -1,4 +1,5 @@
-//! The shared core of policies of fixed size: free GPUs, pending jobs, and the speeds of each kind of job.
+//! The shared core of policies that give each job its requested number of GPUs: free GPUs, pending jobs, and
+//! the speeds of each kind of job.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ pub struct SchedulingState {
     pub repacking: Repacking,
 }
 
-/// Data of a running job that every decision needs, in compact form, because scanning the whole problem would
-/// be slow.
+/// Data of a job that every decision needs, in compact form, because scanning the whole problem would be
+/// slow.
 #[derive(Clone, Copy, Default)]
 pub struct Seat {
     pub kind: usize,

@@ -107,7 +107,8 @@ fn task_times(model: &JobModel, counts: &[u32]) -> Vec<Option<f64>> {
     model.types.iter().zip(counts).map(time).collect()
 }
 
-/// Returns the compute time of one task of a job, its part of an epoch; `None` if it does not fit.
+/// Returns the compute time of one task of a job, its part of an epoch; `None` if it does not fit, or if the
+/// type allows only one rank and a round has several tasks.
 fn task_time(model: &JobModel, type_model: &TypeModel) -> Option<f64> {
     let scale = model.rounds.scale;
     let (samples, batch) = (to_f64(model.samples_per_epoch), to_f64(model.global_batch));

@@ -101,7 +101,7 @@ pub fn slots(gpus: impl Iterator<Item = TaskGpu>) -> Vec<Slot> {
 }
 
 /// Returns a job's placement on these GPUs, if necessary without types that are too slow to participate;
-/// `None` if too few GPUs remain.
+/// `None` if the number of GPUs is not within the job's limits.
 pub fn placed(problem: &Problem, job: usize, mut slots: Vec<Slot>) -> Option<Placement> {
     let model = &problem.jobs[job];
     loop {

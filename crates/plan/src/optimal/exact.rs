@@ -76,7 +76,7 @@ pub(super) fn prove(
     let network = problem.network.bytes_per_second();
     let has_slow_nodes = problem.nodes.iter().any(|node| node.intra_node.bytes_per_second() < network);
     if has_slow_nodes && dual.pricers.iter().any(|pricer| pricer.job.is_loose()) {
-        // The search does not cover replicas that share nodes.
+        // The search does not cover replicas of several GPUs on any nodes if some nodes have slow links.
         return unknown;
     }
     let prices = dual.prices.clone();

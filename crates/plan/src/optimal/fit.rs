@@ -150,8 +150,8 @@ impl Packing<'_> {
         false
     }
 
-    /// Places all replicas that need single nodes, then the rest: type by type, or one by one if it matters
-    /// which of several nodes with equal room they use. Returns whether it finds a way.
+    /// Places all replicas that need single nodes, type by type, or one by one if it matters which of several
+    /// nodes with equal room they use; then places the rest. Returns whether it finds a way.
     fn put_blocks(&mut self, order: &[usize]) -> bool {
         let is_block = |&&at: &&usize| self.class(at) == 1;
         let block_count = order.iter().take_while(is_block).count();

@@ -14,8 +14,8 @@ pub(super) struct RingPlacement {
     pub gpus: Vec<u32>,
     /// The node with the ring; `None` for a ring over the network, whose nodes are chosen at the end.
     pub node: Option<usize>,
-    /// The nodes of a ring over the network with replicas that need several GPUs of one node, because these
-    /// are chosen immediately.
+    /// The GPUs, by node, of a ring over the network whose replicas need several GPUs of one node. Their
+    /// nodes are chosen immediately.
     pub blocks: Vec<Slot>,
     /// Completion time in seconds, plus the cost of being late.
     pub cost: f64,
@@ -166,7 +166,8 @@ impl<'a> Layout<'a> {
         room
     }
 
-    /// Returns the placement of this many replicas over the network; `None` if no nodes are found.
+    /// Returns the placement of this many replicas over the network; `None` if they do not fit into the
+    /// remaining GPUs.
     pub(super) fn across(&self, job: &JobModel, replicas: &[u32], cost: f64) -> Option<RingPlacement> {
         let gpus = job.gpus(replicas);
         let mut place = RingPlacement { gpus, node: None, blocks: Vec::new(), cost };
@@ -200,7 +201,8 @@ impl<'a> Layout<'a> {
         Some(place)
     }
 
-    /// Returns a placement of a bundle inside a node with its value, if the value is below `below`.
+    /// Returns a placement of a bundle inside a node with its value, if the value is below `below`. If no
+    /// node has room for a single replica that may use any nodes, the placement is over the network.
     fn place_inside(
         &self,
         pricer: &Pricer<'_>,
@@ -221,7 +223,7 @@ impl<'a> Layout<'a> {
             let place = is_one.then(|| self.across(pricer.job, &bundle.counts, bundle.cost)).flatten()?;
             return Some((bundle.cost + worth, place));
         };
-        // The free node may have slower links than the best of its kind.
+        // The chosen node may have slower links than the fastest node that could hold the bundle.
         let cost = if self.uniform { bundle.cost } else { pricer.cost(&bundle.counts, self.rates[node])? };
         let place = || RingPlacement { gpus: gpus.to_vec(), node: Some(node), blocks: Vec::new(), cost };
         (cost + worth < below).then(|| (cost + worth, place()))
@@ -260,7 +262,8 @@ impl<'a> Layout<'a> {
         slots
     }
 
-    /// Takes a bundle from free nodes like `packing::place`, which considers each node.
+    /// Takes a bundle from free nodes like `packing::place`, but considers one node for all that are alike,
+    /// and takes at most one GPU from a node with slow links if possible.
     fn slots_across(&mut self, counts: &[u32]) -> Vec<Slot> {
         let network = self.problem.network.bytes_per_second();
         let is_apart = self.rates.iter().any(|rate| *rate < network);

@@ -42,7 +42,7 @@ impl LastPrices {
         Some(Memory { policy: NAME.to_owned(), version: VERSION, text })
     }
 
-    /// Returns the prices in a memory; empty if it belongs to another policy or version.
+    /// Returns the prices in a memory; empty if it belongs to another policy or version, or is invalid.
     pub(super) fn read(memory: &Memory) -> Self {
         let is_known = memory.policy == NAME && memory.version == VERSION;
         let read: Option<Self> = is_known.then(|| serde_json::from_str(&memory.text).ok()).flatten();

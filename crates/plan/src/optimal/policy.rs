@@ -75,7 +75,8 @@ const CLOSED: f64 = 1e-9;
 /// Sufficient relative accuracy of the price bound.
 const PRICES: f64 = 1e-7;
 
-/// From this number of jobs on, prices are optimised over lists of bundles, up to this relative accuracy.
+/// From this number of jobs on, prices for a mean completion time are optimised over lists of bundles, up to
+/// this relative accuracy, unless a number of idle GPUs is prescribed.
 const MANY: usize = 400;
 const MANY_PRICES: f64 = 2e-6;
 
@@ -164,7 +165,7 @@ pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Opti
     }
 }
 
-/// Returns the best plan for all these jobs, and its bound; `None` when none was found.
+/// Returns the best plan found for all these jobs, and its bound; `None` if none was found.
 fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_>) -> Option<OptimalPlan> {
     let Search { kept, stop, .. } = search;
     let is_mean = matches!(problem.objective, Objective::MeanJct | Objective::Weighted);
@@ -287,7 +288,7 @@ fn clear_replicas<'a>(
 }
 
 /// Strengthens a bound with late jobs: their number is an integer, and the completion times have a separate
-/// bound.
+/// bound. `None` if no job needs to be late.
 fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn() -> bool) -> Option<f64> {
     let dues = Dues::of(problem);
     let late = dues.least_late(root, jobs.len());

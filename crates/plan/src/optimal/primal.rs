@@ -21,14 +21,15 @@ const TOLERANCE: f64 = 1e-6;
 /// Price factors tried until all jobs fit and a further factor does not improve the plan.
 const MARKUPS: [f64; 9] = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0];
 
-/// Maximum number of orders tried with one factor.
+/// Maximum number of further orders tried with one factor if a job does not fit.
 const MOST_TRIES: usize = 30;
 
-/// Number of unsuccessful pairs per job, and of all pairs, after which improvement ends.
+/// Number of consecutive unsuccessful pairs, and of all pairs, after which improvement ends; both per job.
 const VAIN_PAIRS: usize = 100;
 const MOST_PAIRS: usize = 1000;
 
-/// Number of unsuccessful pairs per job after which effects outside the market are tried as well.
+/// Number of consecutive unsuccessful pairs per job after which perturbed prices may include a toll (see
+/// [`prices_about`]).
 const STUCK_PAIRS: usize = 20;
 
 impl<'a> Primal<'a> {
@@ -207,8 +208,8 @@ impl<'a> Primal<'a> {
 /// Returns randomly perturbed market prices.
 ///
 /// The market does not account for nodes that have too few GPUs for two jobs although there are enough of
-/// their types in total. If nothing else helps, each GPU occasionally also gets a toll of up to its value to
-/// the job that holds it.
+/// their types in total. If nothing else helps, each price occasionally also gets a toll of up to the cost
+/// of the job's present placement per GPU.
 fn prices_about(prices: &[f64], place: &RingPlacement, random: &mut Pcg64, stuck: bool) -> Vec<f64> {
     let ranks: u32 = place.gpus.iter().sum();
     let toll = if stuck && random.random::<f64>() < 0.5 { place.cost / f64::from(ranks) } else { 0.0 };
@@ -217,7 +218,7 @@ fn prices_about(prices: &[f64], place: &RingPlacement, random: &mut Pcg64, stuck
 }
 
 /// Returns the quantity that the search minimises: the objective, plus, for the makespan, a small fraction of
-/// all other completion times, because otherwise only the longest job would ever move.
+/// the weighted sum of all completion times, because otherwise only the longest job would ever move.
 fn potential(problem: &Problem, weights: &[f64], places: &[RingPlacement]) -> f64 {
     let sum: f64 = places.iter().zip(weights).map(|(place, weight)| weight * place.cost).sum();
     match problem.objective {

@@ -1,9 +1,9 @@
 //! Lower bounds for plans with at least a given fairness, from bounds on weighted means.
 //!
-//! Let x be the completion times over those with an equal share e (eq. 33). Jain's index is at least F if Σx
-//! ≥ √(S F) ‖x‖, which is a cone, so that Σ y x ≥ 0 for each y of its dual cone, Σy ≥ √(S (1 − F)) ‖y‖. With
-//! weights w = 1/S − y/e, the mean completion time is then at least the weighted sum Σ w Λ, for which a bound
-//! is known.
+//! Let x be the completion times of S jobs, each divided by the time with an equal share e (eq. 33). Jain's
+//! index is at least F if Σx ≥ √(S F) ‖x‖, which is a cone, so that Σ y x ≥ 0 for each y of its dual cone,
+//! Σy ≥ √(S (1 − F)) ‖y‖. With weights w = 1/S − y/e, the mean completion time is then at least the weighted
+//! sum Σ w Λ, for which a bound is known.
 
 use crate::Bound;
 use hsched_model::number::to_f64;

@@ -70,7 +70,8 @@ struct FrontPlan {
     cost: Option<f64>,
 }
 
-/// Returns plans for the jobs that the policy places first, by mean completion time; empty if it places none.
+/// Returns plans for the jobs that the policy places first, by mean completion time; empty if it places none
+/// or proves no bound.
 ///
 /// `settled` are decisions on jobs outside the policy. `prices` has the price of a GPU-hour by type. `stop`
 /// receives a fraction of the total time and returns whether it has passed; the search then ends with the
@@ -277,7 +278,7 @@ fn replica_prices(bound: &Bound, factor: f64) -> Vec<BTreeMap<u32, f64>> {
     bound.replica_prices.iter().map(scaled).collect()
 }
 
-/// Returns a value rounded to the significant digits.
+/// Returns a value rounded to [`DIGITS`] significant digits after the first.
 fn rounded(value: f64) -> f64 {
     format!("{value:.DIGITS$e}").parse().unwrap_or(value)
 }

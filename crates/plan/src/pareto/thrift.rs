@@ -33,8 +33,8 @@ impl Costs {
         Self { options }
     }
 
-    /// Returns the job restricted to types and numbers of replicas with at most this multiple of its minimum
-    /// cost; `None` if no GPUs of one type are valid.
+    /// Returns the job restricted to the types with an option of at most this multiple of its minimum cost,
+    /// and to the largest number of replicas of these options; `None` if no GPUs of one type are valid.
     pub(super) fn limit(&self, job: &JobModel, times: f64) -> Option<JobModel> {
         let least = self.options.iter().map(|option| option.2).min_by(f64::total_cmp)?;
         let cheap = || self.options.iter().filter(|option| option.2 <= least * times);

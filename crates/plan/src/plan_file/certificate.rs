@@ -9,7 +9,8 @@ use hsched_model::JobName;
 
 /// The prices that prove a bound. The bound can be recomputed from them: it is the sum, over the placed jobs,
 /// of the cheapest bundle's weighted completion time and price, minus the price of all offered GPUs, divided
-/// by the sum of the weights.
+/// by the sum of the weights. If replicas have prices, the highest price of the GPUs and replicas that the
+/// nodes can hold is subtracted instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// With the objective `deadlines`: the additional cost of a bundle with which its job is late.

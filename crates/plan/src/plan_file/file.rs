@@ -55,7 +55,7 @@ pub struct PlanFile {
     /// The nodes with offered GPUs.
     pub nodes: Vec<PlanNode>,
     pub partitions: Vec<PlanPartition>,
-    /// Notes on what was excluded and why.
+    /// Notes on what was excluded and why, and other remarks for the user.
     pub notes: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ pub struct PlannedJob {
     pub partition: Option<String>,
     pub reason: Option<String>,
     pub jct_s: Option<f64>,
-    /// The job's deadline, relative to the start of the plan.
+    /// The job's deadline in seconds from the start of the plan; 0 if it has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<f64>,
     pub epoch_s: Option<f64>,

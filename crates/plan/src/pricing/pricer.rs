@@ -34,7 +34,8 @@ pub(crate) struct Pricer<'a> {
     /// Maximum number of replicas by type.
     most: Vec<u32>,
     due: Option<Due>,
-    /// Every legal bundle that fits on one node, except on halls.
+    /// Every legal bundle that fits on one node, but of halls only single GPUs; also every single replica if
+    /// replicas may use any nodes.
     inside: Vec<Bundle>,
     /// Rings inside halls (nodes with very many GPUs), by their GPUs.
     halls: Vec<(Vec<u32>, Across<'a>)>,
@@ -156,12 +157,14 @@ impl<'a> Pricer<'a> {
         &self.most
     }
 
-    /// Returns all legal bundles that fit on one node, except on halls.
+    /// Returns all legal bundles that fit on one node, but of halls only single GPUs; also every single
+    /// replica if replicas may use any nodes.
     pub(crate) fn inside(&self) -> &[Bundle] {
         &self.inside
     }
 
-    /// Returns the best ring on the `left` GPUs of a hall with a value below `below`, if the node is a hall.
+    /// Returns the best ring on the `left` GPUs of a node, as far as it fits into a hall, with a value below
+    /// `below`; `None` if there is none.
     pub(crate) fn inside_hall(
         &mut self,
         prices: &[f64],
@@ -190,7 +193,7 @@ impl<'a> Pricer<'a> {
         found.collect::<Option<Vec<_>>>().map(|bundles| bundles.concat())
     }
 
-    /// Returns the pricer of the same job with another network rate.
+    /// Returns a pricer of the same job with another network rate, for rings over the network only.
     pub(crate) fn over(&self, network: f64) -> Self {
         Self {
             job: self.job,

@@ -16,7 +16,7 @@ pub(crate) struct Stock {
     types: usize,
     /// Type and size of each resource after the types.
     pub sizes: Vec<(usize, u32)>,
-    /// Block sizes in use by type, 1 for single GPUs; empty if there are only single GPUs.
+    /// Block sizes in use by type, 1 for single GPUs; empty if no replica needs several GPUs of one node.
     in_use: Vec<BTreeSet<u32>>,
     /// Nodes by type and number of GPUs.
     nodes: Vec<BTreeMap<u32, u32>>,
@@ -63,14 +63,15 @@ impl Stock {
         stock
     }
 
-    /// Returns the price of a replica of a job by type, from the prices of the resources.
+    /// Returns the price of a replica of a job by type, from the prices of the resources, divided by
+    /// `weight`.
     pub(crate) fn own_prices(&self, job: &JobModel, prices: &[f64], weight: f64) -> Vec<f64> {
         let mut own = Vec::new();
         self.put_own_prices(job, prices, weight, &mut own);
         own
     }
 
-    /// Overwrites `own` with the price of a replica of a job by type.
+    /// Overwrites `own` with the price of a replica of a job by type, divided by `weight`.
     pub(crate) fn put_own_prices(&self, job: &JobModel, prices: &[f64], weight: f64, own: &mut Vec<f64>) {
         own.clear();
         if job.replica.is_none() && self.sizes.is_empty() {
@@ -147,7 +148,7 @@ impl Stock {
         self.nodes.iter().enumerate().map(of_type).sum()
     }
 
-    /// Returns the values of `price` by type and size; empty if all replicas are single GPUs.
+    /// Returns the values of `price` by type and size; empty if no replica needs several GPUs of one node.
     pub(crate) fn by_size(&self, price: impl Fn(usize, u32) -> f64) -> Vec<BTreeMap<u32, f64>> {
         let of_type = |(ty, sizes): (usize, &BTreeSet<u32>)| {
             sizes.iter().filter(|&&size| size > 1).map(|&size| (size, price(ty, size))).collect()
@@ -155,7 +156,7 @@ impl Stock {
         self.in_use.iter().enumerate().map(of_type).collect()
     }
 
-    /// Returns the prices of replicas by type and size; empty if all replicas are single GPUs.
+    /// Returns the prices of replicas by type and size; empty if no replica needs several GPUs of one node.
     pub(crate) fn replica_prices(&self, prices: &[f64]) -> Vec<BTreeMap<u32, f64>> {
         self.by_size(|ty, size| self.of_size(prices, ty, size, size))
     }

@@ -1,4 +1,4 @@
-//! Detours: free GPUs for jobs that have waited long in the queue for others that are only somewhat better.
+//! Detours: free GPUs for jobs that have waited long in the queue for GPUs that are only somewhat better.
 
 use crate::replan::ReplanContext;
 use crate::{Basis, Decision, HeldPlacement, HoldStage, Plan, PolicyError};
@@ -6,7 +6,7 @@ use hsched_model::Time;
 
 impl ReplanContext<'_> {
     /// Returns a plan that gives free GPUs to one job that has waited too long in the queue; `None` if there
-    /// is no such job.
+    /// is no such job, or no free GPUs are good enough.
     ///
     /// # Errors
     /// If the placer gives no plan.

@@ -50,8 +50,8 @@ impl PlanDraft {
         Some(whole.unwrap_or(placement.epoch).total())
     }
 
-    /// Converts the draft to a plan of the whole problem, on GPUs that are free or for which jobs wait in the
-    /// queue.
+    /// Converts the draft to a plan of the whole problem; with [`Basis::Queue`], the jobs wait in the queue
+    /// for their GPUs.
     pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
         let (extract, whole) = (self.extract, context.problem);
         let Plan { changes, categories, stopped, bound, .. } = self.plan.into_plan();

@@ -26,7 +26,7 @@ pub struct Replanning {
     pub queue: bool,
     /// Minimum gain of moves relative to the total remaining time; a smaller gain is not worth a stop.
     pub least_gain: f64,
-    /// Epoch times that differ by less than this fraction count as equal.
+    /// Epoch times that differ by at most this fraction count as equal.
     pub same: f64,
     /// Maximum number of running jobs tried individually for moves, those with the most remaining time.
     pub tried: usize,

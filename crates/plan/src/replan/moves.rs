@@ -50,7 +50,7 @@ struct ToCome {
 /// The decision about moves.
 #[derive(Default)]
 pub(super) struct MovePlan {
-    /// Empty if no move is beneficial.
+    /// The moves, or the questions that must be answered first; empty if no move is beneficial.
     pub plan: Plan,
     /// Whether moves would be beneficial after the current epochs, so that another check is due.
     pub later: bool,
@@ -209,7 +209,7 @@ impl<'a> Scales<'a> {
     }
 
     /// Returns the result if these jobs may move; those that end up on their present GPUs do not count as
-    /// moved.
+    /// moved. `None` if no job moves, or if one would get no GPUs.
     fn choice(&self, mut movers: Vec<&'a Resident<'a>>) -> Result<Option<MoveResult<'a>>, PolicyError> {
         // Each pass excludes at least one job, which stays on its GPUs.
         loop {
@@ -281,7 +281,7 @@ impl<'a> Scales<'a> {
         let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
         for resident in &choice.moved {
             let Some(placement) = choice.draft.placement(self.context, resident.job) else { continue };
-            // While jobs that are to be moved still hold some of these GPUs, the queue estimate would only
+            // While jobs that are to be moved still hold GPUs of these nodes, the queue estimate would only
             // reflect their ends.
             let mut held = choice.moved.iter().flat_map(|mover| &mover.hold.slots);
             if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {

@@ -28,6 +28,7 @@ struct SoleRoom {
 
 impl ReplanContext<'_> {
     /// Returns the jobs whose start estimates are needed: those with pending requests, or that may need one.
+    /// Empty if the problem already has start estimates.
     pub(super) fn to_ask_about(&self, ready: &[usize]) -> Vec<usize> {
         if self.problem.start_estimates.is_some() {
             return Vec::new();
@@ -41,8 +42,8 @@ impl ReplanContext<'_> {
         self.problem.jobs.iter().any(is_pending).then(|| self.problem.now.after(ASK_AGAIN))
     }
 
-    /// Returns a plan for jobs on free GPUs, without jobs that would end sooner on GPUs for which they have
-    /// to wait.
+    /// Returns a plan for jobs on free GPUs. If jobs may queue, it leaves out jobs that would end sooner on
+    /// GPUs for which they have to wait, and jobs for which every time limit on these GPUs is too short.
     ///
     /// # Errors
     /// If the placer gives no plan.

@@ -5,12 +5,12 @@ use crate::{Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 /// Maximum number of requested GPUs if the job sets no maximum: a modest part of a large cluster.
 pub const MOST_GPUS: u32 = 32;
 
-/// More GPUs must reduce the time to at most this fraction.
+/// More GPUs must reduce the time to less than this fraction.
 const FASTER: f64 = 0.98;
 
 /// Returns placements of a job on at most `most` GPUs of one type and at most `most_nodes` nodes, each faster
-/// than all smaller ones. The GPUs are assumed to be free. A job on several nodes uses all GPUs of the type
-/// on each, or as many as form whole replicas.
+/// than all smaller ones. The GPUs are assumed to be free. A job on several nodes uses as many GPUs on each
+/// as the largest node has of the type, or as many of them as form whole replicas.
 pub fn options(
     problem: &Problem,
     job: usize,

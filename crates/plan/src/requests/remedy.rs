@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn free_gpus_that_are_done_before_the_start_are_taken_at_once() {
-        // A gain of 10 h out of 2000 h is below 10 %.
+        // A gain of 11 h out of 2010 h is below 10 %.
         let late = PendingEstimates { start: 2000.0 * HOUR, finish: 2010.0 * HOUR, ..PENDING };
         assert_eq!(remedy(&late, &[other(1999.0, 0.0, None)]), RequestRemedy::Beside(RequestId(0)));
         assert_eq!(remedy(&late, &[other(1999.0, 1.0, None)]), RequestRemedy::Keep);

@@ -13,7 +13,7 @@ use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, 
 /// A policy over time that remembers its decisions until they are carried out.
 pub(crate) struct SolePolicy {
     inner: Box<dyn Policy>,
-    /// Decisions that are not known to be carried out yet.
+    /// Decisions that are not yet known to have been carried out.
     promises: Vec<Promise>,
 }
 
@@ -32,7 +32,8 @@ struct Maker<'a> {
     changes: Vec<(usize, Decision)>,
 }
 
-/// GPUs that will be free after leaving jobs have left, and the remaining limits of GPU types.
+/// GPUs that are free, or held by running jobs that this plan stops or moves, and the remaining limits of GPU
+/// types.
 struct FutureRoom<'a> {
     free: UnclaimedResources,
     limits: TypeLimits<'a>,

@@ -27,7 +27,7 @@ use hsched_model::{Seconds, Time};
 pub(crate) struct SharedPolicy {
     inner: Box<dyn Policy>,
     rules: SharedRules,
-    /// Decisions that are not known to be carried out yet.
+    /// Decisions that are not yet known to have been carried out.
     promises: Vec<Promise>,
 }
 
@@ -202,8 +202,8 @@ fn price(
         return Some(Price { cost: Seconds(cost), has_wait: false });
     }
     let mut held = progress.holds.iter().flat_map(|hold| &hold.slots);
-    // While jobs that are to be moved still hold some of these GPUs, the queue estimate would only reflect
-    // their ends.
+    // While this job holds GPUs of these nodes, or other jobs hold the GPUs, the queue estimate would only
+    // reflect the ends of these jobs.
     let is_its_own = held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node));
     let wait = if is_its_own || !shown.is_free(job, placement) {
         0.0

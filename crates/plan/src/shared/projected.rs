@@ -17,14 +17,15 @@ pub(super) struct ProjectedProblem<'a> {
     pub problem: Problem,
     /// The GPUs that are really free now; GPUs for which a submission has waited too long count as free.
     pub free: UnclaimedResources,
-    /// Jobs that are already decided: they run, or wait for promised GPUs.
+    /// Jobs that are already decided: they have a pending submission, or wait for promised GPUs.
     settled: Vec<bool>,
     /// Promises that can still be kept.
     kept: Vec<(usize, Placement)>,
 }
 
 impl<'a> ProjectedProblem<'a> {
-    /// Returns the projection of a problem. The cost of a move is its known part, or else the restart.
+    /// Returns the projection of a problem. The cost of a move is its known part, or else the restart,
+    /// increased by the margin of moves.
     pub(super) fn new(
         real: &'a Problem,
         promises: &[Promise],

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::shared::projected::ProjectedProblem;
 use crate::{Decision, HeldPlacement, HoldStage, Placement, Problem, Sharing, Slot};
 
-/// Epoch times that differ by less than this fraction count as equal.
+/// Epoch times that differ by at most this fraction count as equal.
 const SAME: f64 = 0.01;
 
 /// GPUs for a job.
@@ -63,7 +63,7 @@ impl<'a> TypeLimits<'a> {
 impl ProjectedProblem<'_> {
     /// Returns the placements of a plan that can be carried out if no job is stopped only to wait. A moving
     /// job finds its new GPUs free now, or held by others that move in this plan; a pending job may have to
-    /// wait for a job that is being stopped.
+    /// wait for a job that is being stopped. Running jobs that the plan does not move may get new shares.
     pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<PlacementRequest> {
         let request = |(job, decision): &(usize, Decision)| match decision {
             Decision::Place { placements, queued: false, why } => match placements.as_slice() {

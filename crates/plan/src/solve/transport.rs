@@ -105,7 +105,7 @@ impl Transport {
     }
 
     /// Returns the column with room that is reachable from `from` with the smallest loss, and the number of
-    /// moves.
+    /// steps of the path, some of which may stay in a column.
     ///
     /// Uses Bellman and Ford's algorithm by number of moves, so that equal losses never create a cycle.
     fn cheapest_path(&mut self, from: usize, capacity: &[u32]) -> Option<(usize, usize)> {

@@ -63,7 +63,8 @@ impl Cache {
     /// Adds a sample.
     ///
     /// A sample far from the known speed is set aside, because a stalled file system says nothing about a
-    /// GPU. If three such samples agree, the speed has changed, and they replace the known one.
+    /// GPU. If three such samples agree, the speed has changed, and they replace the known one. An inference
+    /// from whole epochs is refused if there is a measurement.
     pub fn learn(&mut self, sample: &Sample, rule: LearnRule<'_>) -> Lesson {
         if !sample.is_possible() {
             return Lesson::Refused(SampleRefusal::Nonsense);
@@ -190,7 +191,8 @@ impl Cache {
     }
 }
 
-/// Returns the combined estimate of all contributors: one line through all their points.
+/// Returns the combined estimate of all contributors: one line through all their points, or the last stated
+/// speed if there are no points.
 fn pooled(records: &SpeedRecords) -> Option<MeasuredSpeed> {
     let points =
         || records.values().flat_map(|record| record.points.iter().map(move |point| (record, point)));

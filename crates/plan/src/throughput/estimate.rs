@@ -1,8 +1,8 @@
 //! Estimates of unmeasured speeds: a model's speed on another GPU type, and the ratio between the two types.
 //!
-//! The ratio comes from other models that ran on both types, combined with a prior from the table of GPUs
-//! with the weight of [`PRIOR_MODELS`] models. The parameters were chosen on held-out cells of published
-//! tables; see the test `cold_start`.
+//! The ratio comes from other models whose speeds on both types are known, combined with a prior from the
+//! table of GPUs with the weight of [`PRIOR_MODELS`] models. The parameters were chosen on held-out cells of
+//! published tables; see the test `cold_start`.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct SpeedEstimate {
 /// The source of the ratio between two GPU types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// This many other models that ran on both types.
+    /// This many other models whose speeds on both types are known.
     Ratios { models: usize },
     /// The table of GPUs alone.
     GpuTable,
@@ -35,7 +35,7 @@ pub enum Method {
 
 /// The speeds of all models, from which ratios are learnt.
 pub(super) struct SpeedTables {
-    /// By model and precision; only models that ran on several GPU models.
+    /// By model and precision; only models whose speeds on several GPU models are known.
     rows: BTreeMap<(String, Option<Precision>), ModelRates>,
 }
 
@@ -70,7 +70,8 @@ const PRIOR_MODELS: f64 = 2.0;
 /// Variance of the logarithm of a ratio from the table of GPUs: a factor of about 1.5.
 const PRIOR_VARIANCE: f64 = 0.16;
 
-/// Minimum number of models that ran on both types for learning a ratio.
+/// Minimum number of models for learning a ratio: their speed on the estimated type was measured, and their
+/// speed on the other type is known.
 const FEWEST_MODELS: usize = 2;
 
 /// Batch size at which speeds are compared if none is known.

@@ -33,7 +33,7 @@ pub enum SpeedCell {
 pub struct SourcedSpeed {
     pub speed: Speed,
     pub source: SpeedOrigin,
-    /// Number of samples that fit into the GPU's memory.
+    /// Number of samples that fit into the GPU's memory; `None` if no limit is known.
     pub max_batch: Option<u64>,
     /// The number of GPUs per replica; the speed and the maximum batch refer to a replica.
     pub gpus: u32,
@@ -226,7 +226,7 @@ pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]
 }
 
 /// Returns the job file's speed, scaled to a measurement at a single batch size; `None` if several batch
-/// sizes were measured.
+/// sizes were measured, or none.
 ///
 /// A line through the origin and the measured point would lack the constant part of a step, which the job
 /// file states.

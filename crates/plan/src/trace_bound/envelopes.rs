@@ -1,4 +1,4 @@
-//! The envelopes of each class's bundles at the prices of each interval, computed only where a job needs them.
+//! The envelopes of each class's bundles at the prices of each interval, computed only if a job needs them.
 
 use crate::classes::{Bundles, Envelope, RisingBundles};
 
@@ -11,7 +11,7 @@ pub(super) struct Envelopes<'a> {
 pub(super) struct ClassEnvelopes<'a> {
     pub bundles: &'a Bundles,
     rising: RisingBundles,
-    /// By interval; up to date between the first interval of the last job and `end`.
+    /// By interval; up to date from the first interval of the most recent job to `end` (exclusive).
     list: Vec<Envelope>,
     end: usize,
     /// Scratch: the vertices at similar prices.

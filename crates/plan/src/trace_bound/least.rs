@@ -76,7 +76,7 @@ impl<'a> Intervals<'a> {
 
 impl Least {
     /// Returns the job's minimum in seconds, too low by at most about the fraction `exact`; `None` if it can
-    /// never end. Of several jobs of a class, those that arrive earlier come first.
+    /// never end. Calls for several jobs of a class must be in the order of arrival.
     pub(super) fn find(
         &mut self,
         intervals: &Intervals<'_>,

@@ -11,7 +11,7 @@
 //! subgradients improve them. The final prices are the certificate, from which the bound can be recomputed
 //! ([`bound_of_prices`]).
 //!
-//! The speeds `s(n)` assume batches that are balanced by speed. Equal batches are slower wherever balanced
+//! The speeds `s(n)` assume batches that are balanced by speed. Equal batches are never faster where balanced
 //! ones are legal.
 
 mod climb;
@@ -32,9 +32,11 @@ pub struct TraceBound {
     pub lower: f64,
     /// The mean time of each job alone on the cluster, in seconds.
     pub alone: f64,
-    /// The bound of one machine as large as all GPUs with the shortest job first, in seconds.
+    /// The bound of one machine as large as all GPUs with the shortest job first, in seconds; `None` if a job
+    /// has too many bundles to enumerate.
     pub squashed: Option<f64>,
-    /// The bound of prices over time, in seconds, with the prices.
+    /// The bound of prices over time, in seconds, with the prices; `None` if no prices prove a bound, for
+    /// example because a job has too many bundles to enumerate.
     pub priced: Option<(f64, TraceCertificate)>,
 }
 
@@ -59,8 +61,8 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
     Some(TraceBound { lower, alone, squashed, priced })
 }
 
-/// Returns the lower bound proven by these prices, in seconds; `None` if they prove nothing, because they
-/// belong to another cluster or a job has too many bundles to enumerate.
+/// Returns the lower bound proven by these prices, in seconds; `None` if they prove nothing, for example
+/// because they belong to another cluster or a job has too many bundles to enumerate.
 pub fn bound_of_prices(problem: &Problem, certificate: &TraceCertificate) -> Option<f64> {
     let trace = trace::BoundTrace::new(problem)?;
     if certificate.is_valid(trace.offered.len()) {

@@ -24,10 +24,10 @@ pub(super) struct ClimbStart {
     pub reached: f64,
 }
 
-/// Maximum number of intervals; with more, the bound hardly rises.
+/// Maximum number of bounded intervals; with more, the bound hardly rises.
 const INTERVALS: usize = 400;
 
-/// The shortest interval, in seconds.
+/// Minimum length of an interval in seconds; the last bounded interval may be shorter.
 const SHORTEST: f64 = 1.0;
 
 impl TraceCertificate {

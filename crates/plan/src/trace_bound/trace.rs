@@ -9,7 +9,7 @@ use hsched_model::number::to_f64;
 pub(super) struct BoundTrace {
     pub classes: Classes,
     pub jobs: Vec<TraceArrival>,
-    /// GPUs by type.
+    /// GPUs by type, on nodes in any state.
     pub offered: Vec<u32>,
 }
 

@@ -128,8 +128,8 @@ fn rates_of_one_model_are_compared_at_one_batch() {
     check(estimated(&jobs("", t4), &cache), together);
 }
 
-/// A table of measured rates: group, batch, type and samples per second. A cell is held out with all its
-/// batches.
+/// A table of measured rates: model, precision, batch, GPU type and samples per second. A cell is held out
+/// with all its batches.
 type Rates = Vec<(String, Option<Precision>, u64, String, f64)>;
 
 /// Returns the records of a table beside the repository, if it exists.

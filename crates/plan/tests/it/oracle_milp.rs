@@ -20,7 +20,7 @@ struct Choice {
     time: f64,
 }
 
-/// Returns the number of ways to take GPUs from nodes: the variables that a job adds.
+/// Returns the number of ways to take GPUs from nodes: at least the number of variables that a job adds.
 pub fn size(problem: &Problem) -> usize {
     stocks(problem).iter().map(|stock| stock.count as usize + 1).product()
 }

@@ -7,7 +7,7 @@ use hsched_problems::{find, problems};
 use crate::certificate;
 use crate::replicas::{Placing, placings};
 
-/// Returns the plans of a problem whose search ends by itself.
+/// Returns the plans that a search without a time limit finds for a problem.
 fn plans(problem: &Problem, prices: Option<&[f64]>) -> Vec<ParetoPlan> {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     pareto(problem, policy.as_mut(), Vec::new(), prices, &|_| false).expect("plans")

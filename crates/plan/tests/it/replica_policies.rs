@@ -62,7 +62,7 @@ fn in_replicas(sizes: &[u32], model: hsched_plan::JobModel) -> hsched_plan::JobM
     hsched_plan::JobModel { replica: Some(replica), ..model }
 }
 
-/// Returns the GPUs by type that the paper's policies give each job.
+/// Returns the GPUs by type that a policy gives each job.
 fn given(problem: &hsched_plan::Problem, name: &str) -> Vec<Vec<u32>> {
     let mut policy = find(name, &Parameters::default()).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
@@ -77,8 +77,8 @@ fn given(problem: &hsched_plan::Problem, name: &str) -> Vec<Vec<u32>> {
     plan.verdicts().iter().map(gpus).collect()
 }
 
-/// Two replicas on single GPUs of `t4` use the GPUs better, but take more than twice as long as one on three
-/// of `a100`.
+/// With equal shares, a replica on a `t4` would delay the one on three `a100`, and two replicas on single
+/// `t4` take more than twice as long as that one alone.
 #[test]
 fn a_job_leaves_gpus_on_which_it_is_slow() {
     let model = hsched_plan::JobModel {

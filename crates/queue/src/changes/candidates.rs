@@ -161,7 +161,7 @@ impl ChangeContext<'_> {
 
     /// Returns changes with the drawback that Slurm may preempt other users' running jobs for them, if that
     /// applies. The drawback of a combined change replaces those of its single changes, because Slurm may
-    /// preempt other jobs for it.
+    /// preempt different jobs for it.
     pub(super) fn with_others(&self, mut set: ChangeSet) -> ChangeSet {
         let changed = set.applied(self.request);
         set.drawbacks.retain(|drawback| !matches!(drawback, Drawback::PreemptsOthers { .. }));
@@ -169,7 +169,8 @@ impl ChangeContext<'_> {
         set
     }
 
-    /// Returns whether a partition accepts the request with these changes.
+    /// Returns whether a partition accepts the request with these changes; true if none of its partitions is
+    /// known.
     fn is_taken(&self, set: &ChangeSet) -> bool {
         let changed = set.applied(self.request);
         let names = room::partitions(self.snapshot, &changed);
@@ -228,8 +229,9 @@ impl ChangeContext<'_> {
         numbers.map(set).filter(|set| self.is_taken_and_fits(set)).take(SPLITS).collect()
     }
 
-    /// Returns half of the GPUs, and the most that enough nodes have if they have fewer than requested, with the limit
-    /// that they need if it is known.
+    /// Returns half of the GPUs (half per node, or half of the nodes), and the most per node that enough
+    /// nodes have if they have fewer than requested; with the limit that they need, if it is known and
+    /// longer.
     fn fewer_gpus(&self) -> Vec<ChangeSet> {
         let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
         if self.request.asks.gpus.len() != 1 || self.request.asks.exclusive {
@@ -252,7 +254,8 @@ impl ChangeContext<'_> {
         some.map(set).filter(|set| self.is_taken_and_fits(set)).collect()
     }
 
-    /// Returns the most GPUs per node that enough nodes have; `None` if they have as many as requested, or far fewer.
+    /// Returns the most GPUs per node that enough nodes have; `None` if the request fits as it is, or if they
+    /// have far fewer.
     fn most_gpus_per_node(&self) -> Option<u32> {
         let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
         let counts = self.snapshot.nodes.iter().flat_map(|node| room::stock(node).into_values());
@@ -295,7 +298,8 @@ impl ChangeContext<'_> {
         list
     }
 
-    /// Returns the changes that limit a request to a node's available CPUs and memory.
+    /// Returns the changes that limit a request to a node's available CPUs and memory; `None` if there are
+    /// none, or if they leave too little.
     fn host(&self, there: FreeHost) -> Option<ChangeSet> {
         let (asks, gpus) = (&self.request.asks, u64::from(room::gpus_per_node(self.request)));
         let known = self.past.memory();

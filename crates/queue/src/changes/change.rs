@@ -63,7 +63,7 @@ impl Change {
         }
     }
 
-    /// Returns whether both change the same part of a request.
+    /// Returns whether both change the same part of a request, or parts of which one depends on the other.
     fn is_of_kind(&self, other: &Self) -> bool {
         let of_gpus = |change: &Self| matches!(change, Self::Gpus { .. });
         let of_host = |change: &Self| matches!(change, Self::Cpus(_) | Self::Memory(_));
@@ -95,7 +95,8 @@ impl ChangeSet {
         changed
     }
 
-    /// Returns both sets combined; `None` if they change the same part.
+    /// Returns both sets combined; `None` if they change the same part of a request, or parts of which one
+    /// depends on the other.
     pub(super) fn and(&self, other: &Self) -> Option<Self> {
         let is_tied =
             self.changes.iter().any(|change| other.changes.iter().any(|more| change.is_of_kind(more)));

@@ -11,7 +11,7 @@ pub(super) const MOST: usize = 2 * MOST_OF_KIND;
 /// Returns the changes to show, numbered from 1: the harmless ones, then those with drawbacks that gain more;
 /// those for which Slurm may preempt running jobs of the user come last.
 ///
-/// `notable` is the minimum gain in seconds.
+/// `notable` is the smallest difference between two changes that counts, in seconds.
 pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEstimate> {
     list.sort_by(|a, b| a.worth.total_cmp(&b.worth));
     let is_worth_it = |place: usize| {
@@ -48,7 +48,7 @@ fn harm(set: &ChangeSet) -> u8 {
     if set.stops_own() { 2 } else { u8::from(set.stops_others()) }
 }
 
-/// Returns whether some changes are part of others.
+/// Returns whether a larger set contains all changes of a set.
 fn is_part(part: &ChangeSet, whole: &ChangeSet) -> bool {
     part.changes.len() < whole.changes.len()
         && part.changes.iter().all(|change| whole.changes.contains(change))

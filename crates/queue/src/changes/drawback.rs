@@ -36,7 +36,7 @@ pub enum Drawback {
     LessMemory {
         from: u64,
         to: u64,
-        /// The maximum use of any past run.
+        /// The maximum use of any completed past run, in MiB; `None` if unknown.
         used: Option<u64>,
     },
 }

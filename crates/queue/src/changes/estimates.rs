@@ -49,7 +49,8 @@ pub struct ChangeEstimate {
     pub set: ChangeSet,
     pub request: Request,
     pub start: Start,
-    /// Difference of the medians; `None` if the job never starts without changes.
+    /// Difference of the medians; `None` if the job never starts without changes, or if its start without
+    /// changes is unknown.
     pub sooner: Option<Seconds>,
     /// Time from the snapshot to the job's end, if the job's run time is known.
     pub done: Option<Estimate>,
@@ -119,7 +120,7 @@ impl ChangeQuestion<'_> {
         (whole, list)
     }
 
-    /// Simulates the job without changes and with each of some sets of changes, in at most this many futures.
+    /// Simulates the job without changes and with each of some sets of changes, in at most `samples` futures.
     fn played(
         &self,
         sets: Vec<ChangeSet>,
@@ -164,7 +165,7 @@ impl ChangeQuestion<'_> {
                 run_now.zip((self.run_of)(&request)).map_or(0.0, |(before, after)| after.0 - before.0);
             let before = as_is.forecast();
             if before.is_some_and(|before| before.starts.is_empty() != forecast.starts.is_empty()) {
-                // Results of different futures cannot be compared.
+                // A result from futures cannot be compared with one in which all jobs run to their limits.
                 return None;
             }
             let gain = before.map(|before| {
@@ -183,8 +184,8 @@ impl ChangeQuestion<'_> {
         played.into_iter().filter_map(gain).collect()
     }
 
-    /// Returns pairs of changes: of the best ones, of the best harmless ones, and of the best harmless ones
-    /// with harmless changes that gain nothing alone.
+    /// Returns the possible pairs among the best changes, and among harmless changes: the best ones, and some
+    /// that gain nothing alone.
     fn pairs(&self, singles: &[ChangeEstimate], harmless: &[ChangeSet]) -> Vec<ChangeSet> {
         let mut best: Vec<&ChangeEstimate> = singles.iter().collect();
         best.sort_by(|a, b| a.worth.total_cmp(&b.worth));
@@ -214,7 +215,8 @@ fn notable_gain(as_is: &Start) -> f64 {
     LEAST_GAIN.max(LEAST_PART * wait)
 }
 
-/// Returns how much earlier a start is on average, over the futures in which both were simulated.
+/// Returns how many seconds earlier a start is on average, over the futures in which both were simulated;
+/// without such futures, the difference of the means.
 fn earlier(before: &[Seconds], after: &[Seconds], as_is: Estimate, changed: Estimate) -> f64 {
     let differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| before.0 - after.0).collect();
     mean(&differences).unwrap_or(as_is.mean.0 - changed.mean.0)

@@ -10,8 +10,9 @@ use hsched_model::NodeName;
 /// Running jobs on a node, each with what it holds there.
 type Held<'a> = Vec<(&'a QueueJob, &'a NodeHolding)>;
 
-/// Returns the running jobs of other users that Slurm may preempt for a job with this request: on the nodes that need
-/// the fewest, the fewest that make room. Empty if there is room without preemption, or too little with it.
+/// Returns the running jobs of other users that Slurm may preempt for a job with this request: those on the
+/// nodes on which the fewest of them must end. On each node, the jobs with the most GPUs end first, until
+/// there is room. Empty if there is room without preemption, or too little with it.
 pub fn others_preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> BTreeSet<&'a str> {
     let candidates = preempted(snapshot, request);
     if candidates.iter().all(|job| job.ours) {
@@ -41,7 +42,8 @@ pub fn others_preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> BTreeS
     jobs.map(|job| job.id.as_str()).collect()
 }
 
-/// Returns the fewest candidates whose end makes room for a request on a node; `None` if even the end of all does not.
+/// Returns candidates whose end makes room for a request on a node, those with the most GPUs first; `None` if
+/// even the end of all does not make room.
 fn preempted_on<'a>(
     node: &QueueNode,
     request: &Request,
@@ -83,7 +85,8 @@ mod tests {
     use super::*;
     use crate::test_request::test_request;
 
-    /// Jobs of another user in `low` hold `n1` by halves and `n2` by quarters; `high` preempts those of `low`.
+    /// Jobs of another user in `low`: two hold half of `n1` each, and three hold a quarter of `n2` each.
+    /// `high` preempts jobs of `low`.
     const QUEUE: &str = r#"{"schema": "hsched.queue/1", "taken_at": 100,
         "partitions": [{"name": "low", "default": true, "tier": 1, "preemptible": true}, {"name": "high", "tier": 2}],
         "nodes": [{"name": "n1", "partitions": ["low", "high"], "cpus": 8, "gpus": [{"type": "t4", "count": 4}]},
@@ -111,13 +114,13 @@ mod tests {
         // One GPU of n2 is free, and partition `low` preempts nothing.
         check(QUEUE, &request("high", 1, 1), &[]);
         check(QUEUE, &request("low", 1, 4), &[]);
-        // Three nodes are not there, whatever is preempted.
+        // There are only two nodes, whatever is preempted.
         check(QUEUE, &request("high", 3, 2), &[]);
         let mut with_cpus = request("high", 1, 2);
         with_cpus.asks.cpus = Some(6);
         with_cpus.asks.exclude = [hsched_model::NodeName::new("n2")].into_iter().flatten().collect();
         check(QUEUE, &with_cpus, &["1"]);
-        // Jobs of the user are listed on their own.
+        // Jobs of the user are left out; `own_preempted` returns them.
         let own = QUEUE.replacen(r#""id": "1""#, r#""id": "1", "ours": true"#, 1);
         check(&own, &request("high", 1, 4), &["2"]);
     }

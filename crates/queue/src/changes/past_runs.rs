@@ -43,7 +43,7 @@ pub struct Need {
 
 /// Limits are multiples of a quarter of an hour.
 const STEP: f64 = 900.0;
-/// Limits are at least this much longer than any past run.
+/// Limits are at least this many seconds longer than any past run.
 const LEAST_MARGIN: f64 = 600.0;
 /// Margin relative to the longest run after one past run; after n runs it is smaller by a factor of √n.
 const OPEN: f64 = 0.5;

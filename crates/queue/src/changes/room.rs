@@ -30,7 +30,8 @@ pub(super) fn partitions<'a>(snapshot: &'a Snapshot, request: &'a Request) -> Ve
     named.unwrap_or_else(|| default().map(|partition| partition.name.as_str()).collect())
 }
 
-/// Returns the nodes with the GPUs of a request in one of its partitions, including those in use.
+/// Returns the nodes in a request's partitions that are up, have its GPUs, and match its constraint, node
+/// list and excluded nodes. Nodes in use are included.
 pub(super) fn nodes<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a QueueNode> {
     let names = partitions(snapshot, request);
     let asks = &request.asks;
@@ -48,7 +49,7 @@ pub(super) fn nodes<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a Qu
     snapshot.nodes.iter().filter(could).collect()
 }
 
-/// Returns whether enough empty nodes could hold a request.
+/// Returns whether enough nodes could hold a request if they were empty.
 pub(super) fn fits(snapshot: &Snapshot, request: &Request) -> bool {
     let holds = |node: &&&QueueNode| {
         let is_enough = |asked: Option<u64>, there: Option<u64>| {

@@ -136,7 +136,7 @@ impl QueueTable {
         self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
     }
 
-    /// Returns the number of pending jobs scheduled before an entry.
+    /// Returns the number of pending jobs that compete with an entry and are scheduled before it.
     pub(crate) fn ahead(&self, part: usize, entry: &RequestEntry) -> usize {
         self.before(part, entry).count()
     }

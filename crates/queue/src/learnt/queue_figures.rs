@@ -37,7 +37,8 @@ pub(super) fn figures<'a>(
     QueueFigures(figures)
 }
 
-/// Returns the features with the wait estimated by the simulation, in seconds.
+/// Returns the features with the wait that the simulation estimates in seconds, stored as a decimal
+/// logarithm; NaN for `None`.
 pub(super) fn with_player(mut figures: QueueFigures, wait_s: Option<f64>) -> QueueFigures {
     figures.0[PLAYER] = wait_s.map_or(f32::NAN, |wait| narrow(wait.max(1.0).log10()));
     figures

@@ -138,7 +138,8 @@ impl RequestSize {
 
 impl SeenJob {
     /// Returns the training example for the site's waits, and the look before it; `None` if its wait was not
-    /// observed. A job that left the queue without starting counts as pending until it was last seen so.
+    /// observed. `is_open` tells whether the last look showed the job. A job that left the queue without
+    /// starting counts as pending until the last look that showed it pending.
     pub(super) fn wait(&self, is_open: bool) -> Option<(Time, WaitRecord)> {
         let WaitStart { look, at, queue } = self.asked.clone()?;
         // The simulation's estimate counts from the look at which it was made.

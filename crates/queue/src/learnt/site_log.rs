@@ -78,7 +78,8 @@ impl SiteLog {
         self.settle(&shown, snapshot)
     }
 
-    /// Returns the start of the wait of a job that the previous look did not show.
+    /// Returns the start of the wait of a job that earlier looks did not show; `None` if no part of the wait
+    /// was observed.
     fn asked(
         &self,
         job: &SeenJob,
@@ -146,7 +147,7 @@ impl SiteLog {
     }
 
     /// Removes the jobs with complete data, and returns those whose waits were observed. A job that left the
-    /// queue between two looks may have started; the records may show that for some days.
+    /// queue between two looks may have started; the records may show this up to two days later.
     fn settle(&mut self, shown: &BTreeMap<u64, SeenJob>, snapshot: &Snapshot) -> Vec<SeenJob> {
         let now = snapshot.taken_at;
         let has_records = snapshot.history.is_some();

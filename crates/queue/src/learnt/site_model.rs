@@ -17,13 +17,13 @@ use hsched_waits::{HazardModel, PastEstimates, Spread, WaitDensity, WaitHistory,
 /// Maximum number of candidate examples, the most recent ones, because each must be read.
 pub const MOST_JOBS: usize = 50_000;
 
-/// Maximum number of training examples: a model of this size takes half a second.
+/// Maximum number of training examples: training on this many takes half a second.
 const MOST_EXAMPLES: usize = 5000;
 
 /// Maximum number of similar requests of one look used for training.
 const MOST_ALIKE: usize = 12;
 
-/// Minimum number of observed starts for a model.
+/// Minimum number of observed starts for a model, and of compared jobs for a comparison.
 const ENOUGH: usize = 30;
 
 /// Number of days over which the simulation and the learnt model are compared.
@@ -78,8 +78,8 @@ impl fmt::Display for LearntBasis {
     }
 }
 
-/// The errors of both methods on the same starts of the last two weeks: mean pinball loss of the three
-/// quantiles, in decimal logarithms.
+/// The errors of both methods on the same jobs of the last two weeks, which have started or have waited
+/// longer than both medians: mean pinball loss of the three quantiles, in decimal logarithms.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub starts: usize,

@@ -1,8 +1,9 @@
 //! Limits of associations and QOS: those that apply to a job, and the contributions of running jobs.
 //!
 //! Slurm checks the QOS of the partition, that of the job, the user's association, its account, and the
-//! accounts above, in this order. For each kind of limit and each TRES, a limit of a QOS overrides those of
-//! the next QOS and of all associations.
+//! accounts above, in this order; if the job's QOS has the flag `OverPartQOS`, it comes before that of the
+//! partition. For each kind of limit and each TRES, a limit of a QOS overrides those of the next QOS and of
+//! all associations.
 
 mod amounts;
 mod counters;

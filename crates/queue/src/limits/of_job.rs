@@ -9,7 +9,8 @@ use hsched_model::Seconds;
 /// A limit that applies to a pending job, with its use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitUse {
-    /// Slurm's name: `GrpTRES`; `MaxTime` and `MaxNodes` are limits of a partition.
+    /// Slurm's name, such as `GrpTRES`; `MaxTime` and `MaxNodes` are limits of a partition, and
+    /// `ArrayTaskThrottle` is the limit of a job array.
     pub name: String,
     /// The holder of the limit, or the group over which the limit counts: `a:ACCOUNT`, `u:ACCOUNT:USER`,
     /// `q:QOS`, `qa:QOS:ACCOUNT`, `qu:QOS:USER`, `p:PARTITION`, `array:ID`.

@@ -7,11 +7,11 @@ use super::amounts::in_words;
 /// A limit that a request violates by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// Slurm's name of the limit: `GrpTRES`.
+    /// Slurm's name of the limit, such as `GrpTRES`.
     pub limit: String,
     /// The holder of the limit, as in [`Limit`](crate::Limit).
     pub holder: String,
-    /// The request's account, if it names one.
+    /// The request's account, or the user's default account if it names none; `None` if unknown.
     pub account: Option<String>,
     pub tres: Option<String>,
     pub max: f64,

@@ -14,7 +14,7 @@ pub(super) struct Tally {
     pub rules: Vec<Rule>,
     /// The definition of each counter.
     pub names: BTreeMap<usize, CounterKey>,
-    /// Use by some of the running jobs.
+    /// Use by the running jobs that `is_mine` selects.
     pub mine: Counters,
     /// Use by all running jobs.
     pub all: Counters,

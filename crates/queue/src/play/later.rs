@@ -34,7 +34,7 @@ impl Later {
         }
     }
 
-    /// Returns when the next job joins, if known.
+    /// Returns the next known time at which a job may join: a begin time, or an end in another part.
     pub(super) fn next(&self) -> Option<f64> {
         if self.list.is_empty() {
             return None;

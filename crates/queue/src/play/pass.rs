@@ -8,7 +8,7 @@ use crate::moment::Moment;
 use crate::node_timeline::{StartSlot, Viewer};
 use crate::play::{Live, QueuePlay, Who};
 
-/// Maximum number of pending tasks of one array for which a pass reserves nodes: Slurm's
+/// Maximum number of pending tasks of one array for which a pass reserves nodes: Slurm's default of
 /// `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;
 

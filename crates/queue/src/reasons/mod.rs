@@ -26,7 +26,7 @@ pub enum LiftedBy {
     Change,
     /// The reason describes how a job ended.
     End,
-    /// Unknown: no code of Slurm sets the reason, or this version does not know it.
+    /// Unknown: no code of Slurm sets the reason, or this version of hsched does not know it.
     Unknown,
 }
 
@@ -35,12 +35,13 @@ pub enum LiftedBy {
 pub struct Reason {
     /// The name of the reason, without the text that Slurm appends; empty if Slurm gives none.
     pub name: String,
-    /// The text that Slurm appends to the name.
+    /// The text that Slurm appends to the name; the whole text if Slurm prints a sentence in place of a name.
     pub rest: String,
     pub lifted_by: LiftedBy,
     /// The meaning of the reason, as a sentence.
     pub meaning: Cow<'static, str>,
-    /// What the job's user can do, as a sentence; empty if there is nothing.
+    /// What the job's user can do, in sentences with `{id}` in place of the job's id; empty if there is
+    /// nothing.
     pub way_out: Cow<'static, str>,
     /// The limit, if the reason is a limit of an account, a user or a QOS.
     pub limit: Option<LimitReason>,

@@ -74,7 +74,7 @@ fn what_slurm_puts_behind_a_name_is_kept_apart() {
     assert!(unknown.meaning.contains("\"NeverSeen\""), "{}", unknown.meaning);
 }
 
-/// The list of all names of Slurm 24.05 to 26.05, if it exists beside the repository.
+/// Reads all names of Slurm 24.05 to 26.05 from a list, if it exists beside the repository.
 #[test]
 #[expect(
     clippy::disallowed_methods,

@@ -47,7 +47,7 @@ const FEW: usize = 24;
 /// Maximum number of remedies listed.
 const MOST: usize = 8;
 
-/// A start within this many seconds counts as immediate.
+/// A start in less than this many seconds counts as immediate.
 const NOW: f64 = 60.0;
 
 impl StartAdvice {
@@ -222,7 +222,8 @@ impl Adviser<'_> {
         QueuePosition { priority: estimate.priority, ..position }
     }
 
-    /// Returns the remedies for the job's reason, and those that end other jobs.
+    /// Returns the remedies for the job's reason and limit, time limits short enough for the job to start
+    /// before others, and remedies that end other jobs.
     fn remedies(&self, as_is: Option<&Start>) -> Vec<Advice> {
         let request = self.pending.request(RequestId(0));
         let mut tried: Vec<(Remedy, Request)> = Vec::new();
@@ -358,8 +359,8 @@ impl Adviser<'_> {
     }
 }
 
-/// Returns whether a pending job cannot be changed in this way, because other options depend on the number
-/// and type of its GPUs.
+/// Returns whether a pending job cannot be changed in this way, because other options depend on its CPUs and
+/// on the number and type of its GPUs.
 fn is_for_a_new_job(change: &Change) -> bool {
     matches!(change, Change::GpuType(_) | Change::Gpus { .. } | Change::Cpus(_))
 }

@@ -52,8 +52,8 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Returns the jobs before a pending one; `None` if other users' jobs are hidden, or no node can ever
-    /// hold the job.
+    /// Returns the jobs before a pending one; `None` if other users' jobs are hidden, or if no node can ever
+    /// hold the job or a limit never allows it to start.
     pub fn of(pending: &PendingJob) -> Option<Self> {
         if pending.rest.others_hidden {
             return None;
@@ -105,7 +105,7 @@ impl Ahead {
         list
     }
 
-    /// Returns the job with the most GPUs, the first of equal ones.
+    /// Returns the job with the most GPUs, then the most nodes; the first of equal ones.
     pub fn largest(&self) -> Option<&AheadJob> {
         let size = |ahead: &&AheadJob| (ahead.job.gpus(), ahead.job.asks.nodes);
         self.jobs.iter().rev().max_by_key(size)

@@ -331,7 +331,7 @@ impl PendingExplainer<'_> {
         list
     }
 
-    /// Describes the times of its reservation, in sentences.
+    /// Describes the times of the job's reservation, in sentences.
     fn reservation(&self) -> Vec<String> {
         let Some(name) = &self.job().reservation else { return Vec::new() };
         let Some(known) = self.snapshot.reservations.iter().find(|known| known.name == *name) else {

@@ -15,7 +15,7 @@ pub enum Remedy {
     StartNow,
     NoDependency,
     NoReservation,
-    /// Another maximum number of running tasks of its array.
+    /// Another maximum number of running tasks of the job's array.
     Throttle(u32),
     /// Cancellation of another job of the user.
     Cancel {
@@ -31,7 +31,8 @@ impl Remedy {
         !matches!(self, Self::NewJob(_))
     }
 
-    /// Returns the ids of other jobs of the user that it cancels, or that Slurm may preempt for it.
+    /// Returns the ids of other jobs of the user that the remedy cancels, or that Slurm may preempt for the
+    /// changed job.
     pub fn stops(&self) -> Vec<String> {
         match self {
             Self::InPlace(set) | Self::NewJob(set) => {

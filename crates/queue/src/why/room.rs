@@ -7,9 +7,9 @@ use hsched_model::{NodeName, Request};
 /// The nodes for a pending job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PendingRoom {
-    /// Nodes that, if empty, could hold one of its nodes.
+    /// Nodes that the job could use if they were empty.
     pub possible: Vec<NodeName>,
-    /// Nodes with room for one of its nodes now.
+    /// Nodes that have room now for what the job needs on each node.
     pub free: Vec<NodeName>,
     /// Number of nodes needed.
     pub needed: usize,
@@ -18,8 +18,8 @@ pub(super) struct PendingRoom {
 }
 
 impl PendingRoom {
-    /// Returns the room for a pending job in its first partition; `None` if no node can ever hold it, or if
-    /// other users' jobs are hidden.
+    /// Returns the room for a pending job in its first partition; `None` if no node can ever hold it, if a
+    /// limit never allows it to start, or if other users' jobs are hidden.
     pub(super) fn of(pending: &PendingJob) -> Option<Self> {
         if pending.rest.others_hidden {
             return None;

@@ -179,7 +179,7 @@ fn of_32_bits(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Returns whether a job counts towards a limit.
+/// Returns whether a job of the user may count towards a limit.
 fn counts_for(job: &QueueJob, limit: &LimitUse, snapshot: &Snapshot) -> bool {
     let account = job.account.as_deref().unwrap_or_default();
     match limit.holder.split(':').collect::<Vec<_>>()[..] {
@@ -200,7 +200,7 @@ pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot)
     list
 }
 
-/// Returns the drawbacks of a change, except for the running jobs of other users.
+/// Returns the drawbacks of a change, except that Slurm may preempt running jobs of other users.
 fn drawbacks_of_kind(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
     match change {
         Change::Limit(limit) => vec![Drawback::EndsAfter { limit: *limit, need: None }],

@@ -33,7 +33,7 @@ pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<A
 /// which both were simulated, and not later by the other measure.
 fn is_sooner(before: &Forecast, after: &Forecast) -> bool {
     if before.starts.is_empty() != after.starts.is_empty() {
-        // Results of different futures cannot be compared.
+        // A result from futures cannot be compared with one in which all jobs run to their limits.
         return false;
     }
     let both = before.starts.len().min(after.starts.len());

@@ -127,7 +127,8 @@ fn nothing_starts_before_its_time() {
     assert_eq!(start(&queue, with_options(4, 1.0, begin(2.0))), Some(7.0));
     assert_eq!(start(&queue, with_options(4, 1.0, begin(9.5))), Some(9.5));
     assert_eq!(start(&snapshot(&[]), with_options(4, 1.0, begin(-1.0))), Some(0.0));
-    // A job that begins later lets shorter ones go first, and then precedes others of lower priority.
+    // A job that begins later does not compete before its begin time. From then on, it precedes others of
+    // lower priority.
     let late = with(
         waiting("3", 4, 10.0),
         json!({ "begin": at(2.0), "reason": "BeginTime", "waits_for_other": true }),
@@ -211,7 +212,7 @@ fn jobs_compete_from_the_ends_of_those_that_they_wait_for() {
 
 #[test]
 fn a_chain_across_parts_of_the_queue_goes_on() {
-    // Nodes of two types: a job that waits for one on the other node joins at that job's limit.
+    // Nodes of two types: a job that waits for a job on the other node joins at that job's limit.
     let mut queue = snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 2, 6.0)]);
     queue["nodes"][1]["gpus"][0]["type"] = json!("t4");
     queue["jobs"][1]["running"]["holds"][0]["gpus"][0]["type"] = json!("t4");

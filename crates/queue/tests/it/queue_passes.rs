@@ -258,7 +258,7 @@ fn only_jobs_for_nodes_that_can_hold_a_request_are_before_it() {
             gpus.iter().map(|(gpu_type, count)| json!({ "type": gpu_type, "count": count })).collect();
         json!({ "name": name, "partitions": ["p"], "gpus": gpus })
     };
-    // Node `m` has both types, but too few A100.
+    // Node `m` has both types, but too few A100 GPUs.
     let nodes = [node("a", &[("a100", 4)]), node("m", &[("a100", 2), ("t4", 2)]), node("t", &[("t4", 4)])];
     let busy = running("1", &[("a", 4), ("m", 2)], 5.0);
     let t4 = with(waiting("2", (1, 1), 1.0), "asks", json!({ "gpus": [{ "type": "t4", "count": 4 }] }));

@@ -20,7 +20,7 @@ pub(super) fn limit(row: &AccountingRow) -> Result<Option<Seconds>, String> {
     read.map(Option::flatten)
 }
 
-/// Returns a CPU time in seconds, such as `03:25.091` or `5-17:40:37`.
+/// Returns a CPU time, printed like `03:25.091` or `5-17:40:37`, in seconds.
 pub(super) fn cpu_time(row: &AccountingRow) -> Result<Option<f64>, String> {
     read(row, "TotalCPU", |text| {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));

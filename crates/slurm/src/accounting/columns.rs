@@ -84,7 +84,7 @@ impl ColumnPlaces {
         Err(format!("too {few} columns: {} for the {} of the header", cells.len(), self.count))
     }
 
-    /// Returns the job's id in a row with too few or too many columns, if it can be read.
+    /// Returns the job's id in a row, which may have too few or too many columns; `None` if it is missing.
     pub(super) fn id_of<'a>(&self, line: &'a str) -> Option<&'a str> {
         line.split(self.delimiter).nth(self.places[0]?)
     }

@@ -66,7 +66,7 @@ fn line_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.strip_suffix(b"\r").unwrap_or(bytes)).into_owned()
 }
 
-/// The job of the previous row, to which steps belong.
+/// The job of the last row that was not a step; the following steps belong to it.
 struct Above {
     id: String,
     /// `None` if its row is not a run.

@@ -15,14 +15,15 @@ pub struct AccountedRun {
     pub submitted: Option<Time>,
     pub started: Time,
     pub ended: Time,
-    /// The time limit; `None` if there was none.
+    /// The time limit; `None` if there was none, or if it is not recorded.
     pub limit: Option<Seconds>,
-    /// At least 1.
+    /// Number of nodes, at least 1.
     pub nodes: u64,
-    /// Requested CPUs of the whole job.
+    /// Requested CPUs of the whole job, or the allocated ones if the request is not recorded.
     pub cpus: Option<u64>,
     pub memory: Option<AskedMemory>,
-    /// Requested GPUs of the whole job.
+    /// Requested GPUs of the whole job, or the allocated ones if the request is not recorded; `None` if
+    /// neither is.
     pub gpus: Option<u32>,
     /// GPU type, if the job requested one.
     pub gpu_type: Option<GpuType>,
@@ -62,7 +63,7 @@ impl AccountedRun {
         self.ended.since(self.started)
     }
 
-    /// Returns how long the run was pending.
+    /// Returns how long the run was pending; 0 if the submit time is not recorded.
     pub fn waited(&self) -> Seconds {
         Seconds(self.submitted.map_or(0.0, |submitted| self.started.since(submitted).0.max(0.0)))
     }

@@ -98,7 +98,7 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
 }
 
 impl ScriptPiece {
-    /// Returns whether the group may start a training or a preparation that cannot be inspected.
+    /// Returns whether the piece may start a training or a preparation that cannot be inspected.
     fn is_opaque(&self) -> bool {
         if !self.words.is_empty() {
             return is_opaque(&self.words);
@@ -142,7 +142,7 @@ fn training(pieces: &[ScriptPiece], imported: &mut ImportedJob) -> Option<usize>
     None
 }
 
-/// Imports the commands before the training.
+/// Imports a command, or a group, that is not the training.
 fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
     let ScriptPiece { line, text, words, .. } = piece;
     if words.is_empty() && piece.is_opaque() {
@@ -232,7 +232,7 @@ fn is_of_nodes(text: &str) -> bool {
     OF_NODES.iter().any(|sign| text.starts_with(sign) || sign.len() > 2 && text.contains(sign))
 }
 
-/// Returns the commands of a script, with groups as one.
+/// Returns the commands of a script, with each group as one piece.
 fn pieces(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<ScriptPiece> {
     let mut pieces = Vec::new();
     let mut lines: VecDeque<&LogicalLine> =
@@ -302,7 +302,7 @@ fn array(line: &LogicalLine, lines: &mut VecDeque<&LogicalLine>) -> Option<Strin
     Some(text)
 }
 
-/// Returns whether a line is a condition or a loop, or continues only after a failure.
+/// Returns whether a line is a condition or a loop, or has a command that runs only if another one fails.
 fn is_compound(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     OPENING.contains(&first)

@@ -104,7 +104,7 @@ fn is_variable(word: &str) -> bool {
     })
 }
 
-/// Returns whether a program interprets its script, such as `uv run train.py`.
+/// Returns whether a command runs a Python script without the word `python`, such as `uv run train.py`.
 fn runs_script(words: &[String]) -> bool {
     let first = words.first().map_or("", |word| program(word));
     let is_runner = RUNNERS.iter().any(|(name, second)| {
@@ -177,7 +177,7 @@ fn trains(arguments: &[String]) -> bool {
     }
 }
 
-/// Returns the index of srun's last option.
+/// Returns the index of the last word of srun's options; 0, the index of `srun`, if there are none.
 pub(super) fn srun_options(words: &[String]) -> usize {
     let mut place = 1;
     while let Some(word) = words.get(place).filter(|word| word.starts_with('-')) {
@@ -191,7 +191,7 @@ pub(super) fn srun_options(words: &[String]) -> usize {
     (place - 1).min(words.len().saturating_sub(1))
 }
 
-/// Drops the text after a command: redirections, and the background operator.
+/// Drops the text after a command: pipes, redirections, and the background operator.
 fn trim(words: &mut Vec<String>, started: &mut StartedProgram) {
     let redirects = |word: &str| {
         let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -220,7 +220,7 @@ fn inner(words: &[String]) -> Option<(usize, String)> {
     Some((shell, line))
 }
 
-/// Restores the words around a shell; if the command string has several commands, it also restores the shell.
+/// Restores the words around a shell, and the shell itself if its command string has several commands.
 fn wrap(started: StartedProgram, around: &[String], words: &[String]) -> StartedProgram {
     if around.is_empty() || started.command.is_empty() {
         return started;

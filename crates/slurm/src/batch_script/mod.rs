@@ -28,7 +28,7 @@ use hsched_model::formats::parse_type;
 pub struct ImportedJob {
     /// Keys of the job file with their values.
     pub keys: BTreeMap<&'static str, Value>,
-    /// Remarks on options that were not imported or that differ, in line order.
+    /// Remarks on options and commands that were not imported or that differ, in line order.
     pub remarks: Vec<Remark>,
     /// The script's text about values that only the user knows, by key.
     pub hints: BTreeMap<&'static str, String>,

@@ -32,7 +32,8 @@ const LEFT: [(&str, &str); 22] = [
     ("wrap", "hsched writes the job script"),
 ];
 
-/// Options whose values are fields of the request.
+/// Options that become no key here: those whose values are fields of the request, and those that only change
+/// what `sbatch` prints.
 const REQUESTED: [&str; 16] = [
     "nodes",
     "ntasks",
@@ -52,7 +53,8 @@ const REQUESTED: [&str; 16] = [
     "verbose",
 ];
 
-/// Imports the options that need no interpretation; the last of several with the same name counts.
+/// Imports the options that need no interpretation; of several with the same name, only the last one counts,
+/// except for `--mail-type`.
 pub(super) fn read(reading: &ScriptReading, imported: &mut ImportedJob) {
     if let Some(why) = &reading.refused {
         imported.remark(1, format!("sbatch refuses the script: {why}"));
@@ -77,7 +79,7 @@ pub(super) fn read(reading: &ScriptReading, imported: &mut ImportedJob) {
     }
 }
 
-/// Returns the line of an option.
+/// Returns the line of an option; 1 if it is not from the script.
 pub(super) fn line(option: &ScriptOption) -> usize {
     match option.source {
         OptionSource::Script { line, .. } => line,
@@ -129,7 +131,8 @@ fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut 
     }
 }
 
-/// Imports the signal that warns the job of its end, and its time: `B:USR1@120`.
+/// Imports the signal that warns the job of its end, and its time: `B:USR1@120`. Returns whether the value
+/// could be read.
 fn signal(line: usize, value: &str, imported: &mut ImportedJob) -> bool {
     let (signal, time) = value.split_once('@').unwrap_or((value, "60"));
     let Ok(seconds) = time.parse::<u32>() else { return false };

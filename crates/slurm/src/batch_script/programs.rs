@@ -23,7 +23,8 @@ pub(super) const LAUNCHERS: [&str; 19] = [
     "fabric",
 ];
 
-/// Programs that run another program in a separate environment.
+/// Programs that run another program in a container or environment, with other settings, or under a
+/// profiler.
 pub(super) const WRAPPERS: [&str; 26] = [
     "apptainer",
     "singularity",

@@ -34,7 +34,7 @@ const SACCT_MARGIN_S: i64 = 3600;
 /// Returns the possible requests of jobs with their start estimates.
 type StartEstimator<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<JobStartEstimates> + 'a>;
 
-/// Adds data that Slurm does not provide to a cluster; returns notes.
+/// Adds to a cluster the data that Slurm does not provide; returns notes.
 type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
 
 /// The real cluster.
@@ -87,7 +87,7 @@ impl<'a> SlurmWorld<'a> {
     /// that hsched submitted.
     ///
     /// # Errors
-    /// If Slurm does not answer or prints unreadable output.
+    /// If Slurm does not answer or prints unreadable output, or if reports cannot be read.
     pub fn observe_jobs(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
         let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
@@ -155,7 +155,7 @@ impl<'a> SlurmWorld<'a> {
         self.clock.time()
     }
 
-    /// Writes the plan and the scripts of a run to disk, unless they exist.
+    /// Writes the plan and the scripts of a run to disk, unless this world has already written them.
     ///
     /// # Errors
     /// If the run's id is taken, or a file cannot be written.

@@ -20,7 +20,7 @@ struct ShareRow<'a> {
     depth: usize,
     account: &'a str,
     user: Option<&'a str>,
-    /// `None`: as many as its siblings, or not printed.
+    /// `None` if no number is printed, as for `parent`; counts as 1.
     shares: Option<f64>,
     usage: f64,
     factor: Option<f64>,

@@ -53,7 +53,7 @@ fn jobs_of(time: TimeDelta, now: DateTime<Utc>, partitions: &[String]) -> Comman
     CommandLine::new("sacct", args)
 }
 
-/// Returns the jobs that have ended, and notes on lines that could not be read.
+/// Returns the jobs that have ended, and notes on unreadable lines and on missing records of GPUs.
 ///
 /// # Errors
 /// If no line can be read although the output is not empty.
@@ -85,7 +85,7 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<EndedJob>, Vec<String
 /// Returns the time from which the history requested at `at` has all submissions: no earlier than its first
 /// job.
 ///
-/// Jobs submitted before that period are included only if they ran long enough.
+/// Jobs submitted before the last seven days are included only if they ended within them.
 pub(super) fn since(ended: &[EndedJob], at: Time) -> Time {
     let asked = at.0 - to_f64(DAYS) * 86400.0;
     let first = ended.iter().map(|job| job.submitted.0).fold(f64::INFINITY, f64::min);

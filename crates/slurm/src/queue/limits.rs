@@ -104,7 +104,8 @@ pub struct SiteLimits {
     pub qos_flags: BTreeMap<String, BTreeSet<String>>,
     /// The priority of each QOS.
     pub qos_priority: BTreeMap<String, f64>,
-    /// The QOS whose jobs each QOS may preempt; itself, if it preempts its jobs of lower priority.
+    /// The QOS whose jobs each QOS may preempt, including itself if it may preempt its own jobs of lower
+    /// priority.
     pub qos_preempts: BTreeMap<String, BTreeSet<String>>,
     /// The QOS of jobs that name none, by account and user.
     pub default_qos: BTreeMap<(String, String), String>,

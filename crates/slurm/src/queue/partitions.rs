@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::site::{Config, PartitionLimits};
 use hsched_queue::{Billing, QueuePartition, Weigh};
 
-/// Returns the partitions that accept jobs; `config` has the rules for billing and preemption.
+/// Returns the partitions that are up or whose state is unknown; `config` has the rules for billing and
+/// preemption.
 pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<QueuePartition> {
     let highest = limits.iter().filter_map(|partition_limits| partition_limits.tier).max();
     let by_tier = config.get("PreemptType").is_some_and(|kind| kind.ends_with("partition_prio"));

@@ -77,7 +77,8 @@ pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTre
     qos.iter().map(|(name, priority)| (name.clone(), to_f64(weight) * priority / highest)).collect()
 }
 
-/// Returns the QOS whose jobs each QOS may preempt; empty unless Slurm preempts by QOS, and also if it suspends them.
+/// Returns the QOS whose jobs each QOS may preempt; empty if Slurm does not preempt by QOS, if preemption is
+/// off, or if Slurm suspends preempted jobs.
 pub(super) fn qos_preempts(config: &Config, site: &SiteLimits) -> BTreeMap<String, BTreeSet<String>> {
     let mode = config.get("PreemptMode").unwrap_or_default().to_ascii_uppercase();
     if !by_qos(config) || mode == "OFF" || suspends(config) {

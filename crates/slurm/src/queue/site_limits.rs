@@ -28,7 +28,9 @@ pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
     add_limits(snapshot, &config, Some((texts.associations, texts.qos)));
 }
 
-/// Adds the limits in two tables to a snapshot; none if Slurm does not enforce limits.
+/// Adds the limits in two tables to a snapshot, and the QOS of accounts with their priority and preemption.
+///
+/// Without tables, the limits stay unknown; if Slurm does not enforce limits, they are an empty list.
 pub(super) fn add_limits(
     snapshot: &mut Snapshot,
     config: &Config,

@@ -9,7 +9,7 @@ pub const ENOUGH: usize = 10;
 /// Maximum fraction of the past runs that a recommendation may cut.
 const CUT: f64 = 0.02;
 
-/// A lower recommendation must be at most this fraction of the request; less is no gain.
+/// A lower recommendation must be at most this fraction of the request; a smaller reduction is no gain.
 pub(super) const GAIN: f64 = 0.9;
 
 /// Minimum fraction of the gap between the request and the [`USUAL`] use that a recommendation releases. A
@@ -17,9 +17,10 @@ pub(super) const GAIN: f64 = 0.9;
 const GIVEN_BACK: f64 = 0.6;
 /// The minimum fraction if a few runs used far more than the rest, and the recommendation includes them.
 const GIVEN_BACK_FAR: f64 = 0.3;
-/// Ratio to the usual use that counts as far more.
+/// A use of more than this many times the usual use counts as far more.
 const FAR: f64 = 1.5;
-/// The quantile of use that counts as usual: by any definition of quantiles, no more than the one at 98 %.
+/// The quantile of use that counts as usual: for 100 or more runs, no more than the 98 % quantile by any
+/// definition of quantiles.
 pub(super) const USUAL: f64 = 0.97;
 
 /// Minimum fraction of the usual margin above the largest use that a recommendation must keep.
@@ -38,14 +39,14 @@ const HANGS: f64 = 0.6;
 /// The needs of past runs for one resource.
 pub(super) struct ResourceNeeds {
     pub asked: f64,
-    /// The need of each run, in ascending order. For a run that was stopped at less than the present request,
-    /// the need is slightly more than its own request.
+    /// The needs of the runs that are not in `stopped`, in ascending order. For a run that was stopped at
+    /// less than the present request, the need is slightly more than its own request.
     pub uses: Vec<f64>,
     /// Number of runs stopped because they needed more than the present request.
     pub stopped: usize,
 }
 
-/// Rounding of a recommendation: up to a step that depends on its size, or down to the smallest step.
+/// Rounding of a recommendation: up to a step that depends on its size, or down to a whole minute or MiB.
 #[derive(Clone, Copy)]
 pub(super) struct Rounding {
     pub up: fn(f64) -> f64,
@@ -73,7 +74,7 @@ pub(super) fn recommended(needs: &ResourceNeeds, may_cut: usize, rounding: Round
 }
 
 /// Returns a lower request: the largest use plus a margin, after dropping up to `may_cut` of the largest
-/// uses.
+/// uses; `None` if no such request is a worthwhile reduction.
 fn lowered(needs: &ResourceNeeds, usual: f64, may_cut: usize, rounding: Rounding) -> Option<f64> {
     let ResourceNeeds { asked, uses, .. } = needs;
     let largest_first = uses.iter().rev().take(may_cut + 1);

@@ -8,7 +8,7 @@ use hsched_model::number::{to_f64, to_u32};
 /// The quantile of runs whose use must fit: busier runs are rare.
 const BUSY: f64 = 0.95;
 
-/// GPU use below this fraction is measurement noise.
+/// Use of up to this fraction of a GPU beyond a whole number of GPUs is measurement noise.
 const NOISE: f64 = 0.02;
 
 /// Returns the idle fraction of the GPUs, with runs weighted by duration; `None` if it was not measured.
@@ -23,7 +23,8 @@ pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a AccountedRun>) -> Op
     (seconds > 0.0).then(|| idle / seconds)
 }
 
-/// Returns the smallest number of GPUs that covers the use of the runs, if it is smaller than the request.
+/// Returns the smallest number of GPUs that covers the use of nearly all runs that requested as many GPUs;
+/// `None` if the reduction is too small, or if fewer than [`ENOUGH`] of these runs were measured.
 pub(super) fn recommended<'a>(asked: u32, runs: impl Iterator<Item = &'a AccountedRun>) -> Option<u32> {
     let busy = sorted(runs.filter_map(|run| {
         Some((1.0 - run.idle_share()?) * f64::from(run.gpus.filter(|gpus| *gpus == asked)?))

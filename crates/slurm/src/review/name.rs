@@ -1,4 +1,4 @@
-//! The runs of one script name, and their review.
+//! The runs of one job name, and their review.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,9 @@ pub fn review(runs: &[AccountedRun]) -> Vec<NameReview> {
     reviews
 }
 
-/// Slurm may end a run slightly before its limit, and memory use may appear slightly lower than at the kill.
-/// A stopped run's limit of at least this fraction of the present request therefore counts as equal to it.
+/// A run that was stopped after at least this fraction of the present time limit, or that had at least this
+/// fraction of the present memory, counts as stopped at the present request, because Slurm may end a run
+/// slightly early.
 const SAME: f64 = 0.98;
 
 /// Assumed need of a stopped run beyond its limit, in seconds or MiB.
@@ -219,7 +220,7 @@ fn cpus(asked: u64, tasks: u64, cores: &[f64]) -> Option<f64> {
     (wanted <= advice::worth_it(asked, usual)).then_some(wanted)
 }
 
-/// Limits are whole minutes; longer ones are rounded more coarsely.
+/// Limits are whole minutes; longer ones are rounded up more coarsely.
 const TIME: Rounding = Rounding {
     up: |seconds| {
         up(seconds, &[(1800.0, 60.0), (7200.0, 300.0), (43_200.0, 900.0), (172_800.0, 1800.0)], 3600.0)
@@ -227,7 +228,8 @@ const TIME: Rounding = Rounding {
     down: |seconds| (seconds / 60.0).floor() * 60.0,
 };
 
-/// Memory is in whole MiB, and in whole GiB from 8 GiB.
+/// Memory is rounded down to whole MiB; or up, with a step of 64 MiB below 2 GiB, 512 MiB below 8 GiB, and
+/// 1 GiB from there on.
 const MEMORY: Rounding =
     Rounding { up: |mib| up(mib, &[(2048.0, 64.0), (8192.0, 512.0)], 1024.0), down: f64::floor };
 

@@ -1,5 +1,5 @@
-//! Bundles: the output of all of hsched's reading calls to Slurm, as one compressed archive
-//! (`hsched.bundle/1`).
+//! Bundles: the output of the calls with which hsched reads from Slurm (`site_calls`), as one compressed
+//! archive (`hsched.bundle/1`).
 //!
 //! `manifest.json` lists the calls; each output is in `NAME.txt`. All files are in the folder
 //! `hsched-bundle`.
@@ -19,7 +19,7 @@ const SCHEMA: &str = "hsched.bundle/1";
 const FOLDER: &str = "hsched-bundle";
 const MANIFEST: &str = "manifest.json";
 
-/// Maximum total size of a bundle's files in bytes.
+/// Maximum size of a decompressed archive in bytes.
 const LIMIT: u64 = 256 << 20;
 
 /// First bytes of every gzip file.
@@ -81,7 +81,7 @@ impl SavedBundle {
     /// Returns the bytes of the archive.
     ///
     /// # Errors
-    /// If the archive cannot store a part of it, such as a name that is too long.
+    /// If the archive cannot store a part of it, such as a name that contains `..`.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
         let manifest = serde_json::to_string_pretty(self)? + "\n";

@@ -92,8 +92,8 @@ impl Header {
         }
     }
 
-    /// Returns the words of a line as cells: one by one if there are as many words as columns, else by
-    /// further rules.
+    /// Returns the words of a line as cells. Several rules are tried in turn; usually, each word is a cell,
+    /// and there are as many words as columns.
     fn words<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
         let (found, count) = (words(line), self.columns.len());
         let likely = |cells: &Vec<&'a str>| self.is_likely(cells);
@@ -112,7 +112,7 @@ impl Header {
             .or_else(|| self.with_a_gap(&found).filter(likely))
     }
 
-    /// Returns the cells if the only free-text column has several words, or none at the end of the line.
+    /// Returns the cells if the only free-text column has several words, or is the last column and empty.
     fn with_text<'a>(&self, line: &'a str, found: &[(usize, &'a str)]) -> Option<Vec<&'a str>> {
         let count = self.columns.len();
         let index = self.columns.iter().position(Column::is_text)?;
@@ -127,7 +127,8 @@ impl Header {
         Some(before.chain([text]).chain(found.iter().skip(last + 1).map(|&(_, word)| word)).collect())
     }
 
-    /// Returns the cells if each word stands below a name of the header line; some cells are empty.
+    /// Returns the cells if each word stands below one name of the header line, or continues the free text to
+    /// its left. Cells of optional fields may be empty.
     fn below_names<'a>(&self, line: &'a str, found: &[(usize, &'a str)]) -> Option<Vec<&'a str>> {
         let mut cells = vec![""; self.columns.len()];
         let mut starts = vec![0; self.columns.len()];
@@ -137,7 +138,7 @@ impl Header {
             let behind = |column: &Column| column.has_name() && column.word.1 <= start;
             let index = match self.columns.iter().filter(meets).count() {
                 1 => self.columns.iter().position(|column| meets(&column))?,
-                // Values are longer than the names of their columns.
+                // A free text may be longer than the name of its column.
                 0 => self.columns.iter().rposition(behind).filter(|&index| self.columns[index].is_text())?,
                 _ => return None,
             };

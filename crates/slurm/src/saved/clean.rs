@@ -13,7 +13,7 @@ pub(super) struct CleanLine<'a> {
     pub command: Option<String>,
 }
 
-/// First words of commands that people type to process Slurm's output.
+/// First words of typed commands that a saved text may contain.
 const COMMANDS: [&str; 11] =
     ["sinfo", "scontrol", "squeue", "sacct", "srun", "sbatch", "salloc", "ssh", "hsched", "exit", "logout"];
 
@@ -43,7 +43,8 @@ const NOISE: [&str; 22] = [
     "welcome to",
 ];
 
-/// Returns the text without terminal colours and other control sequences, and with ordinary blanks.
+/// Returns the text without terminal colors and other control sequences, with ordinary blanks, and with `|`
+/// for the ends of fields and records.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     let text = text.trim_start_matches('\u{feff}');
     let odd =
@@ -72,7 +73,7 @@ pub(super) fn lines(text: &str) -> (Vec<CleanLine<'_>>, Vec<CleanLine<'_>>) {
     (kept, noise)
 }
 
-/// Returns a line without overwritten text, quotation marks of mail and a pager's prompt.
+/// Returns a line without overwritten text, the quote markers of mail (`>`) and a pager's prompt.
 fn bare(line: &str) -> &str {
     let mut line = line.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or("");
     while let Some(quoted) = line.trim_start().strip_prefix('>') {

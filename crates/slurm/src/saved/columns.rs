@@ -136,7 +136,7 @@ fn long(format: &str) -> Result<Vec<FormatField<'_>>, ColumnsError> {
     format.split(',').map(asked).collect()
 }
 
-/// Splits off a width, which a dot may precede; 0 means no width.
+/// Splits off a width, which a dot may precede; 0, or 10,000 and more, means no width.
 fn width(text: &str) -> (Option<usize>, &str) {
     let text = text.strip_prefix('.').unwrap_or(text);
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -55,8 +55,8 @@ fn is_full(state: &str) -> bool {
 impl NodeFacts {
     /// Adds missing data from another place; returns notes on contradictions.
     ///
-    /// Of different states and numbers of GPUs in use, those that leave less free win; of other data, the
-    /// first.
+    /// Of different states and numbers of GPUs in use, those that leave less free win; the partitions are
+    /// combined; of other data, the first win.
     pub(super) fn fill(&mut self, other: &Self) -> Vec<&'static str> {
         let mut notes = Vec::new();
         if let (Some(state), Some(said)) = (&self.state, &other.state)
@@ -111,7 +111,7 @@ impl NodeFacts {
         });
     }
 
-    /// Returns whether the number of GPUs in use is known, but not their total.
+    /// Returns whether GPUs are known to be in use, but not how many the node has.
     pub(super) fn says_only_use(&self) -> bool {
         let count = |text: &Option<String>| Gres::parse(text.as_deref().unwrap_or_default()).gpu_total();
         let tres = Tres::parse(self.tres.as_deref().unwrap_or_default());

@@ -38,7 +38,7 @@ pub(super) struct Field {
     pub header: &'static str,
     /// The field's letter for `-o`; a blank if it has none.
     letter: char,
-    /// The field's name for `-O`.
+    /// The field's name for `-O`; empty if it has none.
     long: &'static str,
     pub what: What,
 }

@@ -11,7 +11,7 @@ use crate::record::{excerpt, partition, value};
 use hsched_model::hostlist::{self, natural_order};
 use hsched_model::{Cluster, Node, NodeName, Partition};
 
-/// Description of tables, which state themselves whether they have a GPU column.
+/// Name of the tables of `sinfo`; their reader adds its own note if there is no GPU column.
 pub(super) const TABLE: &str = "a table of sinfo";
 
 /// Maximum number of nodes in a cluster, because a short hostlist can expand to very many.
@@ -65,7 +65,7 @@ impl NodeStatements {
             .collect::<Result<_, _>>()
             .map_err(|error| text(&error))?;
         self.named += names.len();
-        // If a line names many nodes and there are many such lines, most nodes are already known.
+        // Many lines may name the same nodes, so the number of mentions has its own limit.
         let grows = names.len() <= NODE_LIMIT && self.nodes.len() <= NODE_LIMIT;
         if !grows || self.named > NAMED_LIMIT {
             self.fail(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
@@ -120,7 +120,7 @@ impl NodeStatements {
         self.what.is_none()
     }
 
-    /// Returns whether a node with GPUs was added.
+    /// Returns whether the data of an added node mention GPUs.
     pub(super) fn has_gpus(&self) -> bool {
         let says = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains("gpu"));
         self.nodes.values().any(|facts| says(&facts.gres) || says(&facts.tres))
@@ -164,7 +164,7 @@ impl NodeStatements {
     /// Returns the cluster and the notes.
     ///
     /// # Errors
-    /// If there is no node, or the data cannot be trusted.
+    /// If there is no node, there are too many nodes or GPUs, or the data cannot be trusted.
     pub(super) fn finish(mut self) -> Result<(Cluster, Vec<String>), SavedError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -212,7 +212,7 @@ impl NodeStatements {
         }
     }
 
-    /// Adds a note that GPUs are unknown, unless every node is known to have none.
+    /// Adds a note if no node has GRES or TRES; the reader of tables adds its own note.
     fn note_without_gres(&mut self) {
         let is_silent = |facts: &NodeFacts| facts.gres.is_none() && facts.tres.is_none();
         if !self.nodes.is_empty() && self.what != Some(TABLE) && self.nodes.values().all(is_silent) {

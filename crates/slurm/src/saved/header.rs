@@ -12,7 +12,8 @@ const REASON_WIDTH: usize = 20;
 pub(super) struct Column {
     /// `None` if its content is unknown.
     pub field: Option<&'static Field>,
-    /// Byte range of the header's word; 0 and 0 without a header line.
+    /// Byte range of the header's word. Without a header line, the range is empty: at the start of a column
+    /// of fixed width, else at 0.
     pub word: (usize, usize),
     /// Width, if known.
     pub width: Option<usize>,
@@ -56,8 +57,8 @@ impl Column {
 }
 
 impl Header {
-    /// Parses a line as a header, or returns `None`: every word must name a field, or most words if the cells
-    /// have separators.
+    /// Parses a line as a header, or returns `None`: every word must name a field. If the cells have
+    /// separators, half of the cells are enough, provided that one of them is the column of node names.
     pub(super) fn read(line: &str) -> Option<Self> {
         let separated = ['|', ';', '\t', ','].into_iter().find_map(|mark| Self::separated(line, mark));
         separated.or_else(|| Self::blank(line))
@@ -101,7 +102,7 @@ impl Header {
         (!columns.is_empty()).then_some(Self { columns, layout: CellLayout::Blanks })
     }
 
-    /// Returns the index of a column.
+    /// Returns the index of the first column with this content.
     pub(super) fn position(&self, what: What) -> Option<usize> {
         self.columns.iter().position(|column| column.what() == what)
     }
@@ -187,7 +188,7 @@ impl Header {
         is_open || self.is_full(index, cell, line)
     }
 
-    /// Returns whether these are sinfo's default columns.
+    /// Returns whether the columns begin like sinfo's default ones.
     fn is_sinfos_own(&self) -> bool {
         let begins = |names: &[&str]| {
             names.len() <= self.columns.len()

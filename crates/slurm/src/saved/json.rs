@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use hsched_model::number::to_u64;
 
-/// Returns a count: plain, as text, or as `{"set": true, "infinite": false, "number": 4}`.
+/// Returns a count: plain, as text, or as `{"set": true, "infinite": false, "number": 4}`; `None` if it is
+/// unset, infinite or negative.
 pub(super) fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),

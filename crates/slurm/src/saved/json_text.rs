@@ -7,7 +7,8 @@ use super::error::SavedError;
 use super::gather::NodeStatements;
 use super::{CLUSTER_KEYS, Saved, json_nodes, refusal};
 
-/// Returns the content of the first JSON among the lines, or `None` if there is none.
+/// Returns the content of the first JSON among the lines; `None` if there is none, or if text that only
+/// begins like JSON follows other lines.
 pub(super) fn read(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<Result<Saved, SavedError>> {
     let first = lines.iter().position(begins)?;
     let text = lines[first..].iter().map(|line| line.text.as_ref()).collect::<Vec<_>>().join("\n");

@@ -3,7 +3,7 @@
 use crate::{Gres, amount};
 use hsched_model::{Availability, NodeState};
 
-/// States of jobs, in full and short, that nodes do not have.
+/// States of jobs that nodes do not have, in their long and short forms.
 const JOB_STATES: [&str; 23] = [
     "RUNNING",
     "PENDING",

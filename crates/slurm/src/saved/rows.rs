@@ -224,7 +224,8 @@ impl UseCounts {
             _ if self.is_down() => Some("down"),
             Self { used, total, .. } if used == total => Some("allocated"),
             Self { other, .. } if several == 1 && *other > 0 => Some("draining"),
-            // Some of the nodes may be idle; use must be known on all of them.
+            // Some of the nodes may be idle, but it is unknown which. GPUs of mixed nodes are free only if
+            // the text shows their use.
             Self { other, .. } if *other == 0 => Some("mixed"),
             _ => None,
         }

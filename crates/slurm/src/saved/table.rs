@@ -13,7 +13,8 @@ use super::rows::{read_reason, read_row};
 use super::{looks, refusal};
 use crate::record::{excerpt, value};
 
-/// Maximum number of lines in a small table that are not rows.
+/// In a table with at most this many lines that are not rows, half of the lines must be rows; in others,
+/// three quarters.
 const ODD_LINES: usize = 5;
 
 /// Columns about partitions rather than nodes.
@@ -148,7 +149,8 @@ impl<'a> TableKinds<'a> {
         tables
     }
 
-    /// Makes a table of adjacent lines without a header line, if a prompt gives their columns.
+    /// Makes a table of adjacent lines without a header line, if a prompt gives their columns; otherwise, the
+    /// lines belong to no table.
     fn close(&mut self, run: &mut Vec<&'a CleanLine<'a>>, asked: Option<Header>) {
         let lines = std::mem::take(run);
         // The typed command may not be the one that printed these lines.
@@ -180,7 +182,7 @@ impl<'a> TableKinds<'a> {
     }
 }
 
-/// Returns whether most lines match the columns.
+/// Returns whether at least half of the lines match the columns; false without lines.
 fn fits(header: &Header, lines: &[&CleanLine<'_>]) -> bool {
     let fitting = lines.iter().filter(|line| header.cells(&line.text).is_some()).count();
     fitting > 0 && fitting * 2 >= lines.len()
@@ -235,8 +237,8 @@ impl Section<'_> {
         }
     }
 
-    /// Refuses nodes without names if the same GPUs appear in the lines of several partitions, or twice in
-    /// the same line (`-N`), because they may be the same nodes.
+    /// Refuses nodes without names if the same GPUs appear in the lines of several partitions, or in two
+    /// identical lines (`-N`), because they may be the same nodes.
     fn check_repeats(&self, gathering: &mut NodeStatements) {
         let gres = self.header.position(What::Gres);
         let is_of_partition = |index: &usize| OF_PARTITIONS.contains(&self.header.columns[*index].name());

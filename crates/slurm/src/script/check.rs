@@ -6,7 +6,7 @@ use super::moments::is_moment;
 use super::numbers::{array, count, duration, leading_number, mebibytes, nodes, time_limit};
 use super::source::SlurmVersion;
 
-/// Maximum length of most options in bytes; the controller refuses longer ones.
+/// Maximum length of the values of most options in bytes; the controller refuses longer ones.
 const LONGEST_TEXT: usize = 1024;
 
 /// Signals by name.
@@ -174,7 +174,7 @@ fn are_words(text: &str, known: &[&str]) -> bool {
     text.split(',').all(|word| known.iter().any(|candidate| candidate.eq_ignore_ascii_case(word)))
 }
 
-/// Returns whether a text is `[[R][B]:]signal[@seconds]`.
+/// Returns whether a text is `[R][B][:]signal[@seconds]`.
 fn is_signal(text: &str) -> bool {
     let body = text.trim_start_matches(['R', 'r']);
     let body = body.strip_prefix(['B', 'b']).unwrap_or(body);

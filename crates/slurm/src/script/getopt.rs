@@ -147,7 +147,7 @@ impl<'a> WordReader<'a> {
         Some(next)
     }
 
-    /// Adds an option whose value is the rest of a word.
+    /// Adds an option; its value, if there is one, is the rest of a word from the given position.
     fn push(&mut self, known: LongName, word: &ScriptWord, value: Option<(&ScriptWord, usize)>) {
         let text = match value {
             Some((other, 0)) => format!("{} {}", word.text, other.text),

@@ -232,7 +232,7 @@ impl GpuCounts {
                 );
             }
         }
-        // CPUs per GPU apply to untyped GPUs.
+        // CPUs per GPU apply only to untyped GPUs.
         if let Some(per_gpu) = counts.cpus_per_gpu.filter(|_| self.kind.is_none()) {
             counts.cpus_per_task = Some(per_gpu.saturating_mul(self.per_task));
         }

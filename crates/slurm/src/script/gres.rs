@@ -71,8 +71,8 @@ pub(super) fn gpus_of_task(text: &str, version: SlurmVersion) -> Result<Vec<Gres
     Ok(Some(item).filter(|item| item.count > 0).into_iter().collect())
 }
 
-/// Returns the CPUs and the generic resources of `--tres-per-task`; `sbatch` ignores other words without a
-/// number.
+/// Returns the CPUs and the generic resources of `--tres-per-task`; `sbatch` ignores licenses, and words that
+/// have no number.
 ///
 /// # Errors
 /// Slurm's message.
@@ -203,7 +203,7 @@ pub(super) struct GresLists {
 }
 
 impl GresLists {
-    /// Returns the GPUs; the later item of the same type and option counts.
+    /// Returns the GPUs; of several items of the same type in one list, the last one counts.
     ///
     /// # Errors
     /// Slurm's message about GPUs with and without a type, and about GPUs with shared GPUs.

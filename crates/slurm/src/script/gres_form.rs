@@ -5,9 +5,9 @@ use super::source::SlurmVersion;
 use crate::gpu_words::gpu_words;
 use hsched_model::GpuType;
 
-/// Returns the value of an option that requests GPUs, such as `--gres` or `--gpus`, as Slurm takes it, from
-/// one that was most likely meant so: `gpu:v100:4` for `v100:4`, `GPU:v100:4`, `gpu:4:v100` or
-/// `gpu:v100:4(S:0)`. `None` if it cannot be guessed, or already has that form.
+/// Returns the most likely meaning of a value that Slurm does not accept for an option that requests GPUs,
+/// such as `--gres` or `--gpus`: `gpu:v100:4` for `v100:4`, `GPU:v100:4`, `gpu:4:v100` or
+/// `gpu:v100:4(S:0)`. `None` if the meaning cannot be guessed, or if the value already has that form.
 ///
 /// `known_types` are the cluster's GPU types, whose case counts.
 pub fn gpu_form(option: &str, value: &str, known_types: &[&str]) -> Option<String> {
@@ -32,7 +32,7 @@ pub fn gpu_form(option: &str, value: &str, known_types: &[&str]) -> Option<Strin
     (is_read && form != value).then_some(form)
 }
 
-/// Returns `TYPE:NUMBER`, `TYPE` or `NUMBER` from a part such as `gpu:4:v100`.
+/// Returns `TYPE:NUMBER` or `NUMBER` from a part such as `gpu:4:v100`; a missing number is 1.
 fn gpu_part(part: &str, known_types: &[&str]) -> Option<String> {
     let part = part.split('(').next().unwrap_or_default();
     let mut fields: Vec<&str> =

@@ -17,7 +17,7 @@ pub(super) struct ScriptLines {
 #[derive(Debug, Default)]
 pub(super) struct ComponentLines {
     pub words: Vec<ScriptWord>,
-    /// Why a line cannot be split; the component's options are then ignored.
+    /// Why a line cannot be split; `sbatch` then refuses the script.
     pub error: Option<String>,
 }
 

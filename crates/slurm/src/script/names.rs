@@ -22,7 +22,7 @@ pub(super) struct OptionName {
     pub takes: ValueRule,
     /// Whether later components of a het job inherit the value.
     pub is_inherited: bool,
-    /// Versions that know the option: from the first (24.05 is 2405) to before the second.
+    /// Versions that know the option: from the first (24.05 is 2405) up to, but not including, the second.
     versions: (u32, u32),
 }
 

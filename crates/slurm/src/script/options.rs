@@ -36,7 +36,7 @@ pub enum OptionSource {
 
 /// Byte range of an option's value in a script.
 ///
-/// A word without blanks, quotes, backslashes and `#` can replace it; all other bytes of the file stay the
+/// A word without blanks, quotes, backslashes or `#` can replace it; all other bytes of the file stay the
 /// same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueText {

@@ -113,7 +113,7 @@ impl<'a> ScriptReader<'a> {
             }
             OptionsEnd::Refused(place, why) => return Err((component.words[place].line(), why)),
         }
-        // `sbatch` reads this command-line option before the script.
+        // `sbatch` reads `--ignore-pbs` on the command line before it reads the script.
         let is_given =
             options(arguments, version).0.iter().any(|found_option| found_option.name == "ignore-pbs");
         let is_of_environment = self.source.environment.contains_key("SBATCH_IGNORE_PBS");

@@ -8,7 +8,8 @@ pub struct ScriptReading {
     /// All options in the order in which `sbatch` applies them: script, environment, command line. The list
     /// ends at the first refused option.
     pub options: Vec<ScriptOption>,
-    /// The job's request; `None` if Slurm refuses the script before the request is known.
+    /// The job's request; `None` if Slurm refuses the script before the request is known, or if placeholders
+    /// make the request of a component unknown.
     pub request: Option<ScriptRequest>,
     /// Why Slurm would refuse the script.
     pub refused: Option<String>,
@@ -32,7 +33,7 @@ pub struct LineRemark {
     pub line: Option<usize>,
     /// The text that the remark is about, as written.
     pub text: String,
-    /// How Slurm treats the line, or why it is unknown.
+    /// How Slurm treats the line, or why its value is unknown.
     pub why: String,
 }
 
@@ -69,7 +70,7 @@ pub struct ResourceRequest {
     pub gpu_shares: Vec<GpuShare>,
     /// Number of tasks.
     pub ntasks: Option<u64>,
-    /// CPUs per task, usually 1.
+    /// CPUs per task, by default 1.
     pub cpus_per_task: Option<u64>,
     /// CPUs per GPU.
     pub cpus_per_gpu: Option<u64>,
@@ -84,11 +85,11 @@ pub struct ResourceRequest {
     pub time_limit: Option<TimeLimit>,
     /// Partitions as written, separated by commas.
     pub partition: Option<String>,
-    /// Account.
+    /// Account, in lower case.
     pub account: Option<String>,
     /// Quality of service.
     pub qos: Option<String>,
-    /// Node features as written.
+    /// Node features as written, with `&` instead of commas.
     pub constraint: Option<String>,
     /// How the job shares its nodes.
     pub exclusive: Exclusive,

@@ -123,7 +123,8 @@ fn settle_memory(settings: &mut ComponentSettings) -> Result<(), String> {
     }
 }
 
-/// Keeps either CPUs per task or CPUs per GPU.
+/// From 23.11 on, keeps either CPUs per task or CPUs per GPU: options of the script or the command line
+/// override the environment.
 fn settle_cpus(settings: &mut ComponentSettings, version: SlurmVersion) -> Result<(), String> {
     let names = ["cpus-per-task", "cpus-per-gpu"];
     if !names.iter().all(|name| settings.is_set(name)) || !version.is_at_least(23, 11) {
@@ -144,7 +145,7 @@ fn lists(settings: &ComponentSettings, version: SlurmVersion) -> Result<(Option<
     let read = |name: &str| -> Result<Vec<GresItem>, String> {
         match settings.text(name) {
             None => Ok(Vec::new()),
-            // If a number is known only later, only its existence is known.
+            // A number that is known only later counts as 1; `forget_unknown` removes the results.
             Some(_) if settings.is_unknown(name) => gpus("1", version),
             Some(text) if name == "gres" => gres(text, version),
             Some(text) if name == "gpus-per-task" => gpus_of_task(text, version),

@@ -29,7 +29,7 @@ const UNASKED: [&str; 13] = [
     "propagate",
 ];
 
-/// The last of the options with a name.
+/// The last of the options with the same name.
 #[derive(Clone, Debug)]
 pub(super) struct GivenOption {
     pub value: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct GivenOption {
     /// The option as written.
     pub text: String,
     pub placeholder: Option<Placeholder>,
-    /// Why Slurm refuses a placeholder, or the controller the value.
+    /// Why Slurm refuses a placeholder, or why the controller refuses the value.
     refusal: Option<String>,
     /// Sequence number, to determine the first refusal.
     order: usize,
@@ -209,12 +209,12 @@ impl ComponentSettings {
         self.values.keys().any(|name| self.is_unknown(name) && !UNASKED.contains(name))
     }
 
-    /// Returns the last of `--exclusive` and `--oversubscribe`; only `--exclusive` makes nodes exclusive.
+    /// Returns the last of `--exclusive` and `--oversubscribe`; without `--exclusive`, `No`.
     pub(super) fn exclusive(&self) -> Exclusive {
         if self.is_set("exclusive") { self.shared } else { Exclusive::No }
     }
 
-    /// Returns the values that are known only later.
+    /// Returns remarks on the placeholders in options that affect the request.
     pub(super) fn unknown(&self) -> Vec<LineRemark> {
         let is_asked = |name: &str| !UNASKED.contains(&name);
         let mut all: Vec<&GivenOption> = self

@@ -7,8 +7,8 @@ pub(super) const GPU_OPTIONS: [(&str, bool); 4] =
 /// Options that request GPUs in forms that are not rewritten.
 pub(super) const OTHER_GPU_OPTIONS: [&str; 3] = ["gpus-per-socket", "ntasks-per-gpu", "tres-per-task"];
 
-/// Returns a value with another GPU type or count; `None` if it has no GPUs or an unknown form. A value
-/// without a type gets none.
+/// Returns a value with another GPU type or count; `None` if it has no GPUs, several kinds of GPUs, or an
+/// unknown form. A value without a type gets none.
 pub(super) fn with_gpus(
     option: &str,
     value: &str,

@@ -15,7 +15,7 @@ const FIELDS: [&str; 9] =
 /// Number of days covered.
 const DAYS: i64 = 90;
 
-/// Returns the command line that prints a user's jobs with a name, and their steps.
+/// Returns the command line that prints a user's jobs with this name, and their steps.
 pub fn past_runs_command(name: &str, user: &str, now: DateTime<Utc>) -> CommandLine {
     let mut args: Vec<String> = ["-n", "--parsable2"].map(str::to_owned).into();
     args.push(format!("--delimiter={FIELD_END}"));
@@ -29,7 +29,7 @@ pub fn past_runs_command(name: &str, user: &str, now: DateTime<Utc>) -> CommandL
     CommandLine::new("sacct", args)
 }
 
-/// Returns the runs that ended; unreadable lines are skipped.
+/// Returns the runs that ended after at least one second; unreadable lines are skipped.
 pub fn past_runs(text: &str, snapshot: &Snapshot) -> PastRuns {
     let mut runs: Vec<(String, PastRun)> = Vec::new();
     for line in text.lines() {

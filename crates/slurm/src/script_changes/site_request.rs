@@ -49,7 +49,8 @@ const READ: [&str; 24] = [
 /// Value for "no limit" in seconds: one year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
 
-/// Returns a script's request on a cluster; `None` if a number of nodes or GPUs is unknown.
+/// Returns a script's request on a cluster; `None` if the request, or a number of nodes, GPUs or tasks that
+/// it depends on, is unknown, or if no cluster can have a requested GPU type.
 pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<SiteRequest> {
     let asked = reading.request.as_ref()?;
     let extra = extra(reading, snapshot);
@@ -78,7 +79,7 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
     Some(SiteRequest { requests, not_counted })
 }
 
-/// Interprets the options that the reader leaves unchanged.
+/// Interprets the options that the reader does not cover.
 fn extra(reading: &ScriptReading, snapshot: &Snapshot) -> SbatchOptions {
     let left = reading.options.iter().filter(|script_option| !READ.contains(&script_option.name.as_str()));
     let word = |name: &str, value: &Option<String>| match value {
@@ -192,7 +193,7 @@ struct GpuSplit {
     is_uneven: bool,
 }
 
-/// The maximum resources of a node, and the smallest memory of any.
+/// The largest number of CPUs of a node, and the smallest memory of a node.
 #[derive(Clone, Copy, Default)]
 struct Largest {
     cpus: u64,
@@ -209,7 +210,7 @@ impl TypedShare {
         Some(Self { gpu_type, total: share.total, per_node: share.per_node })
     }
 
-    /// Returns the number of its GPUs that a node has.
+    /// Returns how many GPUs of the share's type a node has.
     fn on(&self, node: &QueueNode) -> u64 {
         let is_wanted = |gpu_type: &GpuType| self.gpu_type.as_ref().is_none_or(|wanted| wanted == gpu_type);
         let gpus = node.gpus.iter().filter(|gpu| is_wanted(&gpu.gpu_type));
@@ -226,7 +227,7 @@ impl UsableNodes<'_> {
         self.snapshot.partitions.iter().filter(is_named)
     }
 
-    /// Returns the nodes that accept jobs of its partitions and have its features.
+    /// Returns the usable nodes of the job's partitions that have the features that it requests.
     fn nodes(&self) -> Vec<&QueueNode> {
         let names: Vec<&str> = self.partitions().map(|partition| partition.name.as_str()).collect();
         let is_in = |node: &&QueueNode| {
@@ -264,14 +265,15 @@ impl UsableNodes<'_> {
         }
     }
 
-    /// Returns the numbers of a share's GPUs of all nodes, the largest first.
+    /// Returns the numbers of a share's GPUs on all nodes, the largest first.
     fn stock(&self, share: &TypedShare) -> Vec<u64> {
         let mut stock: Vec<u64> = self.nodes().iter().map(|node| share.on(node)).collect();
         stock.sort_unstable_by(|a, b| b.cmp(a));
         stock
     }
 
-    /// Returns the smallest number of nodes that have a share's GPUs together.
+    /// Returns the smallest number of nodes that have a share's GPUs together; 1 if the number per node is
+    /// given. If all nodes together have too few, each is assumed to have as many as the largest.
     fn nodes_for(&self, share: &TypedShare) -> u64 {
         if share.per_node.is_some() {
             return 1;

@@ -178,8 +178,8 @@ fn keys(line: &str, names: &mut NameReplacer) -> Option<String> {
                 value.push(' ');
                 value.push_str(word);
             }
-            // Part of a multi-line comment, whose content is unknown.
             (_, _, None) if word.trim().is_empty() => {}
+            // Part of a multi-line comment, whose content is unknown.
             _ => return None,
         }
     }

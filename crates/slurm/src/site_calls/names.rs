@@ -110,7 +110,7 @@ impl NameReplacer {
     }
 
     /// Returns a sentence with all names of users, accounts, jobs and reservations known so far replaced, as
-    /// whole words; names of nodes are kept.
+    /// whole words. Known words of host names are replaced only in words that contain a digit or a dot.
     pub fn sentence(&self, text: &str) -> String {
         let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
         let hide = |word: &str| {
@@ -151,7 +151,7 @@ fn numbered(names: &mut BTreeMap<String, String>, kind: &str, name: &str) -> Str
     name.replacen(trimmed, &hidden, 1)
 }
 
-/// Returns the replacement for a word of a host name: `a`, `b`, … `z`, `ba`, ….
+/// Returns the replacement for a word of a host name: `hosta`, `hostb`, … `hostz`, `hostba`, ….
 fn lettered(words: &mut BTreeMap<String, String>, part: &str) -> String {
     let mut number = words.len();
     let mut next = String::new();

@@ -82,8 +82,8 @@ fn what_was_is_counted() {
     }
 }
 
-/// Checks the recommendations for each kind of request in the data set, such as far too large, too small,
-/// right, and of too few runs for advice.
+/// Checks the recommendations for each kind of request in the data set, such as requests that are far too
+/// large, too small or right, and requests with too few runs for advice.
 #[test]
 fn waste_is_found_and_nothing_else_is_changed() {
     let Some((names, _, truth)) = year() else { return };

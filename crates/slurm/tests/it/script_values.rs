@@ -1,4 +1,5 @@
-//! The positions of values in generated scripts: any replacement of a value is read back as that value.
+//! The positions of values in generated scripts: a new value that replaces the bytes of an old one is read
+//! back.
 
 use std::collections::BTreeMap;
 

@@ -117,7 +117,8 @@ impl StandIns {
         }
     }
 
-    /// Returns a parameter's value; different texts get different replacements.
+    /// Returns a parameter's value: a number, boolean or null unchanged, or a replacement of any other value,
+    /// which is the same for equal values.
     fn without_text(&mut self, value: Value) -> Value {
         match value {
             Value::Number(_) | Value::Bool(_) | Value::Null => value,
@@ -129,7 +130,7 @@ impl StandIns {
         }
     }
 
-    /// Returns the parameters of a sweep's run.
+    /// Returns the parameters of a sweep's run, with their names and texts replaced.
     fn parameters(&mut self, parameters: Map<String, Value>) -> Map<String, Value> {
         let one = |(mut key, value)| {
             self.keys.replace(&mut key);
@@ -140,8 +141,8 @@ impl StandIns {
 }
 
 /// Returns the report without names of jobs, nodes, models, partitions, accounts, clusters, sweeps,
-/// parameters and files, and without dates. All numbers stay, and so do the names of GPU products, policies
-/// and usual metrics. The facts have to be computed again.
+/// parameters and files, and without dates, notes and errors. All other numbers stay, and so do the names of
+/// GPU products, policies and usual metrics. The facts are removed and have to be computed again.
 pub fn anonymised(mut report: Report) -> Report {
     let mut names = StandIns::new();
     report.title = format!("{} (anonymous)", report.kind.title());

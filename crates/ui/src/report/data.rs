@@ -266,7 +266,7 @@ impl Report {
         }
     }
 
-    /// Returns the start and the end of the displayed period.
+    /// Returns the start and the end of the displayed period; `None` if it is empty.
     pub fn times(&self) -> Option<(f64, f64)> {
         let starts = self.jobs.iter().map(|job| job.arrival_s);
         let spans = || self.runs.iter().flat_map(|run| &run.spans);

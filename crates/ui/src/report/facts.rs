@@ -8,7 +8,7 @@ use hsched_model::{Seconds, Time};
 /// Relative errors below this are not worth mentioning.
 const EQUAL: f64 = 0.0005;
 
-/// Relative error up to which a prediction of an epoch or start counts as right.
+/// Relative error up to which the prediction of an epoch counts as right.
 const NEAR: f64 = 0.1;
 
 /// Returns the questions that the data answers, with the answers.

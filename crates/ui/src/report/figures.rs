@@ -18,7 +18,7 @@ fn unit(longest: f64) -> TimeUnit {
     }
 }
 
-/// Ratio of the longest to the shortest time from which the time axis is logarithmic.
+/// Ratio of the largest to the smallest value above which an axis is logarithmic.
 const WIDE: f64 = 30.0;
 
 /// Returns the pictures, each with its file name without extension.
@@ -101,7 +101,7 @@ fn waits(report: &Report) -> Option<Chart> {
 }
 
 /// Returns a chart of predicted and actual values. If the values differ by orders of magnitude, its axes are
-/// logarithmic and begin at `least`.
+/// logarithmic and begin at the smallest positive value, or at `least` if that is larger.
 fn against(points: Vec<(f64, f64)>, (x, y): (&str, &str), least: f64) -> Option<Chart> {
     let positive = || points.iter().flat_map(|(x, y)| [*x, *y]).filter(|value| *value > 0.0);
     let low = positive().fold(f64::INFINITY, f64::min).max(least);

@@ -2,7 +2,7 @@
 
 use super::data::thousandths;
 
-/// Maximum number of changes that are kept, which is more than a screen has columns.
+/// Approximate maximum number of changes that are kept, which is more than a screen has columns.
 const MOST: usize = 4000;
 
 /// Collects changes of a number in any order.

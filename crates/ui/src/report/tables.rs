@@ -104,7 +104,7 @@ fn listed<T: serde::Serialize>(heading: &str, list: &[(&String, &T)]) -> Vec<Val
     list.iter().map(row).collect()
 }
 
-/// Returns rows with the same keys as CSV; lists and maps become several columns.
+/// Returns rows as CSV, with a column for each key that any row has; lists and maps become several columns.
 fn csv(rows: &[Value]) -> Result<String, csv::Error> {
     let flat: Vec<Vec<(String, String)>> = rows.iter().map(flat).collect();
     let names: BTreeSet<&str> = flat.iter().flatten().map(|(name, _)| name.as_str()).collect();
@@ -121,7 +121,7 @@ fn csv(rows: &[Value]) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the cells of a row with their headings.
+/// Returns the cells of a row with their headings; a list has the 10 %, 50 % and 90 % quantiles of its key.
 fn flat(row: &Value) -> Vec<(String, String)> {
     let mut cells = Vec::new();
     for (key, value) in row.as_object().into_iter().flatten() {

@@ -65,7 +65,7 @@ pub fn top_gpus(
     (!all.is_empty()).then(|| format!("GPUs in use: {}", all.join("; ")))
 }
 
-/// Returns the last sample of each rank that is recent.
+/// Returns the last sample of each rank, unless it is too old to show the current use.
 fn fresh(samples: &[NodeSamples], now: Time) -> impl Iterator<Item = &RankSample> {
     let is_fresh = move |node: &&NodeSamples| {
         node.samples.last().is_some_and(|last| now.since(last.at).0 <= FRESH * node.interval.0)

@@ -23,7 +23,7 @@ const CURVE: u16 = 16;
 /// Minimum characters of a name.
 const NAME: u16 = 12;
 
-/// A column: its heading, the terminal width from which it is shown, and its minimum width.
+/// A column: its heading, the terminal width from which it is shown, and its width (of JOB, the minimum).
 type TopColumn = (&'static str, u16, u16);
 
 const COLUMNS: [TopColumn; 7] = [
@@ -120,7 +120,7 @@ fn draw_details(frame: &mut Frame<'_>, area: Rect, view: &TopView, colour: bool)
         let taken = begin.chars().count() + end.chars().count();
         let curve = sparkline(values, usize::from(area.width).saturating_sub(taken));
         let style = if colour { Style::new().fg(Color::Cyan) } else { Style::new() };
-        // In second place, directly below the line, where it is not cut off.
+        // In second place, directly below the horizontal rule, where it is not cut off.
         lines.insert(1, Line::from(vec![Span::raw(begin), Span::styled(curve, style), Span::raw(end)]));
     }
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);

@@ -14,9 +14,9 @@ pub use self::screen::{KeyPress, TopScreen};
 /// The displayed data.
 #[derive(Clone, Debug, Default)]
 pub struct TopView {
-    /// The state directory, and the age of the data.
+    /// The cluster, the time, and the age of the data.
     pub title: String,
-    /// The number of jobs by state, and the GPUs in use.
+    /// The number of jobs by state, the GPUs in use, and a warning or note on the state.
     pub summary: Vec<String>,
     pub rows: Vec<TopRow>,
     /// The selected row.

@@ -15,7 +15,7 @@ pub struct TopRow {
     pub gpus: String,
     /// Completed and total epochs; `None` for a script or a command.
     pub epochs: Option<(u64, u64)>,
-    /// When the job ends or, while it waits, when it is expected to start.
+    /// When the job ends or ended or, while it waits, when it is expected to start.
     pub ends: String,
     pub metric: String,
     /// Values of the metric by epoch; epochs without one are left out.
@@ -69,7 +69,7 @@ impl TopRow {
 }
 
 /// Returns values as one line of a maximum length; if there are more values, each character is the mean of
-/// several.
+/// several. Values that are not finite are left out.
 pub(super) fn sparkline(values: &[f64], width: usize) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let count = finite.len().min(width);

@@ -76,7 +76,7 @@ impl TopScreen {
         self.terminal.draw(|frame| draw(frame, view, colour)).map(drop)
     }
 
-    /// Returns the next key within a time.
+    /// Returns the next key within a time; `None` if there is none, or if the next event is not a known key.
     ///
     /// # Errors
     /// If the terminal was closed.
@@ -170,7 +170,8 @@ struct Rescue {
     word: ChildStdin,
 }
 
-/// Saves the terminal's settings and waits for a line. It may write to the terminal from the background.
+/// Saves the terminal's settings, and restores them unless it reads the line `done`. It ignores SIGTTOU, so
+/// that it can write to the terminal from the background.
 const RESCUE: &str = r#"trap '' TTOU INT HUP TERM QUIT TSTP
 saved=$(stty -g </dev/tty) || exit
 printf 'ready\n'

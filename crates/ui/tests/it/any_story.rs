@@ -38,7 +38,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
     })
 }
 
-/// A job that can run on any GPU of type `a`, and its true speeds.
+/// A job that can run on any GPU of type `a`, with its arrival in seconds and its true speeds.
 fn any_job(number: usize) -> impl Strategy<Value = (u32, Job, Vec<f64>)> {
     let speeds = (10_u32..200, 10_u32..200, any::<bool>(), 0.3..3.0_f64, 0.3..3.0_f64);
     let shape = (200_u64..3000, 1_u64..6, 10_u64..200, 0_u64..20);

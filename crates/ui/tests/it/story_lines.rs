@@ -18,8 +18,8 @@ fn knowing(job: Job) -> State {
     state(vec![JobState::new(job, Time(0.0))])
 }
 
-/// Returns the messages about samples of a rate at a batch, one after the other; `fresh` uses a new process
-/// for each.
+/// Returns the messages about samples, each with a batch and a rate, one after the other; with `fresh`, each
+/// sample is reported by a new process.
 fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
     learnt_of("", fresh, samples)
 }

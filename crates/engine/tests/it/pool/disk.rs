@@ -32,7 +32,7 @@ pub(super) struct Files;
 /// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WriteError {
-    /// The process had been killed before it.
+    /// The process was killed before the write.
     Killed,
     Failed,
 }

@@ -15,7 +15,7 @@ pub(super) fn explore(setting: Setting) -> Exploration {
     let first = Moment::first(setting);
     let mut numbers: HashMap<String, usize> = [(first.words(), 0)].into();
     let mut queue = VecDeque::from([(0, first)]);
-    // By moment: its predecessors without a fault.
+    // By moment: the predecessors from which it is reached without a fault.
     let mut before: Vec<Vec<usize>> = vec![Vec::new()];
     let mut ends: Vec<usize> = Vec::new();
     let mut stories: Vec<(usize, String)> = vec![(0, "start".to_owned())];

@@ -7,7 +7,7 @@ use crate::pool::disk::{WriteError, write};
 use crate::pool::id;
 use crate::pool::model::{Array, Job, Member, Moment, Plant};
 
-/// The number of arrays to explore.
+/// Maximum number of arrays in an exploration.
 const MOST_ARRAYS: usize = 2;
 
 impl Moment {
@@ -35,7 +35,8 @@ impl Moment {
         another_waits(&self.queue()) || self.setting.plant == Plant::TrustTheArray
     }
 
-    /// Adjusts the number of running tasks to what the jobs need, then dismisses idle members.
+    /// Adjusts the number of running tasks to what the jobs need. If nothing has to change and no job waits,
+    /// dismisses idle members.
     pub(super) fn resize(&mut self, number: usize) -> Result<(), WriteError> {
         let Some(most) = self.setting.at_once else { return Ok(()) };
         let is_busy = |member: usize, jobs: &[Job]| {

@@ -1,4 +1,4 @@
-//! A member's turn, by its orders or as the leader with a minimal engine.
+//! A turn of a member, which carries out its orders or leads the pool with a minimal engine.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ impl Moment {
         done
     }
 
-    /// Takes a turn of a member that does not lead; returns its new state.
+    /// Takes a turn of a member that does not lead; returns its new state, `None` if it stays the same.
     fn turn_of_worker(
         &mut self,
         number: usize,
@@ -51,7 +51,7 @@ impl Moment {
         Ok(is_released.then_some(Member::Over))
     }
 
-    /// Takes a turn of the leader; returns its new state.
+    /// Takes a turn of the leader; returns its new state, `None` if it stays the same.
     fn turn_of_leader(
         &mut self,
         number: usize,
@@ -62,7 +62,7 @@ impl Moment {
         self.beat(worker)?;
         if let Some(has_successor) = *decided {
             self.successors += u32::from(has_successor);
-            // If it cannot be written, Slurm reports that the member is over.
+            // If the leader cannot record that it leaves, Slurm reports that it is over.
             return match worker.leave() {
                 Err(WriteError::Killed) => Err(WriteError::Killed),
                 _ => Ok(Some(Member::Over)),

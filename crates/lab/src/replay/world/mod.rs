@@ -44,8 +44,8 @@ pub(super) struct ReplayWorld<'a> {
     in_use: u32,
     running: usize,
     count: usize,
-    /// Number of changes of placements over all jobs. It is not counted per job, because job numbers in the
-    /// problem are reused.
+    /// Number of changes of placements and shares over all jobs. It is not counted per job, because job
+    /// numbers in the problem are reused.
     generations: u32,
     /// Number of concurrent outages of each node.
     outages: Vec<u32>,
@@ -123,7 +123,7 @@ impl<'a> ReplayWorld<'a> {
         self.running > 0 || self.outages.iter().any(|count| *count > 0)
     }
 
-    /// Returns the earliest due event.
+    /// Returns the earliest future event that is still valid.
     pub(super) fn next_due(&mut self) -> Option<(Time, DueEvent)> {
         let present = &self.present;
         self.queue.next(|due| match due {
@@ -217,7 +217,8 @@ impl<'a> ReplayWorld<'a> {
         present.show(progress);
     }
 
-    /// Places a job on these GPUs; a job that already has exactly these continues.
+    /// Places a job on these GPUs; a job that already has exactly these continues. A job that has started too
+    /// often without progress is abandoned instead.
     pub(super) fn place(&mut self, number: usize, placement: Placement, why: String) {
         let epoch = placement.epoch.total();
         let progress = &self.problem.jobs[number].progress;
@@ -316,7 +317,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Ends a job because it has completed all its epochs or the policy ends it.
+    /// Ends a job that has completed all its epochs, or that the policy or its own stopping rule ends.
     pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if let Some(present) = self.present[number].as_mut().filter(|_| !cut_short) {

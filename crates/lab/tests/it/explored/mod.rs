@@ -102,7 +102,7 @@ fn check(epochs: &[u64], faults: u8, how: (usize, u8), happens: &[&str]) {
     }
 }
 
-/// The kinds of faults that must occur in an exploration with all faults.
+/// Words of the events that must occur in an exploration with at least one fault.
 const FAULTS: [&str; 11] = [
     "refused",
     "deferred",

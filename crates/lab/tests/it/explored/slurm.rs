@@ -232,7 +232,7 @@ impl Slurm {
         }
     }
 
-    /// Removes ended entries that are not submissions of their jobs.
+    /// Removes ended entries that no job in the state has as a submission.
     pub fn tidy(&mut self, state: &State) {
         self.entries.retain(|entry| entry.may_run() || state.jobs[entry.job].submission(&entry.of).is_some());
     }

@@ -84,7 +84,7 @@ impl<'a> ReaderValue<'a> {
         }
     }
 
-    /// Reads a finite number and converts it with `make`; `None` means out of range.
+    /// Reads a finite number and converts it with `make`, which returns `None` for a number out of range.
     pub(in crate::formats) fn ranged<T>(
         &self,
         make: impl FnOnce(f64) -> Option<T>,

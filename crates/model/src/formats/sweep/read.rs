@@ -122,7 +122,7 @@ fn read_values(list: &ReaderValue<'_>) -> (Vec<YamlNode>, bool) {
 /// Returns the name of a job with a sweep if it and the names of its variants are valid; otherwise reports
 /// the reason.
 ///
-/// A missing or non-text name is reported by the reader of the job.
+/// A missing or invalid name is reported by the reader of the job.
 pub(super) fn base_name<'a>(job: &ReaderValue<'a>, sweep: &SweepKeys) -> Option<&'a str> {
     let value = inner(job, "name")?;
     let ValueKind::Scalar { text: base, .. } = &value.node().kind else { return None };

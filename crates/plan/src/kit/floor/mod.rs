@@ -38,7 +38,7 @@ pub struct Floor {
     spread: Vec<BTreeMap<usize, Option<f64>>>,
     /// Types with GPUs freed since the last repacking.
     freed: Vec<bool>,
-    /// The largest needs besides a GPU among the ranks of all known jobs.
+    /// The largest needs besides a GPU among the ranks of all jobs so far, including jobs that have left.
     needs: RankNeeds,
 }
 

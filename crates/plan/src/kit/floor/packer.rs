@@ -99,7 +99,7 @@ impl Floor {
 
     /// Returns free GPUs on nodes: on one node that has all types, otherwise for each type on the node with
     /// the fewest left over, otherwise on the nodes with the most free GPUs. If replicas must each be on one
-    /// node, only GPUs of whole replicas.
+    /// node, only GPUs of whole replicas. Returns fewer GPUs than requested if the nodes have too few.
     fn find_room(&self, job: &JobModel, counts: &[u32]) -> Vec<Slot> {
         let used = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
         if let Some(node) = self.mixed_node(counts) {
@@ -143,7 +143,7 @@ fn whole(gpus: u32, block: u32) -> u32 {
 }
 
 /// Returns whether these GPUs form as many replicas as a job needs, if its replicas must each fit on one
-/// node.
+/// node; false for other jobs.
 fn is_enough(job: &JobModel, slots: &[Slot]) -> bool {
     let replicas = job.needs_blocks().then(|| job.replicas_by_type(slots)).flatten();
     replicas.is_some_and(|replica| replica.iter().sum::<u32>() >= job.min_gpus.max(1))

@@ -7,7 +7,7 @@ use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
 /// that makes room, those with the fewest that suffice.
 const NODES_TRIED: usize = 16;
 
-/// Minimum saving of a move beyond its costs, in seconds.
+/// Minimum saving of moves beyond twice their restart costs, in seconds.
 const LEAST_SAVING: f64 = 1.0;
 
 /// Whether running jobs may move to other nodes so that spread jobs come together.
@@ -33,7 +33,8 @@ struct RepackOption {
     node: usize,
     /// Jobs that make room, with their new nodes.
     evicted: Vec<(usize, usize)>,
-    /// Number of running jobs that must stop, including the job itself.
+    /// Number of jobs that must stop only for this, including the job itself; jobs that this decision places
+    /// anyway do not count.
     moves: u32,
 }
 
@@ -140,7 +141,7 @@ impl Floor {
     }
 
     /// Returns the jobs that must leave a node to free `missing` more GPUs, with the nodes on which they fit
-    /// after `job` has released its own.
+    /// after `job` has released its GPUs; `None` if that is impossible.
     fn evictions(
         &self,
         job: usize,

@@ -8,17 +8,17 @@ use crate::optimal::many::catalogue::rent;
 use crate::optimal::many::nodes::OnNodes;
 use hsched_model::number::{to_f64, to_usize};
 
-/// Number of unsuccessful exchanges per job after which exchanges end.
+/// Number of consecutive unsuccessful exchanges, per job, after which exchanges end.
 const VAIN: usize = 400;
 
-/// The same number as [`VAIN`], but for ten jobs, if there are replicas of several GPUs, which leave larger
-/// gaps that exchanges cannot close. An exchange that gains less than `LEAST_GAIN` of the total cost then
-/// also counts as unsuccessful.
+/// The corresponding number per ten jobs if there are replicas of several GPUs: they leave larger gaps, which
+/// exchanges cannot close. An exchange that gains no more than `LEAST_GAIN` of the total cost then also
+/// counts as unsuccessful.
 const VAIN_OF_REPLICAS: usize = 7;
 const LEAST_GAIN: f64 = 1e-5;
 
-/// If there are such replicas, one of the jobs is among the 1/`FAR_PART` of all jobs that pay most beyond their
-/// best choice. These jobs are determined again after `FAR_EVERY` exchanges.
+/// If there are replicas of several GPUs, one job of each exchange is among the 1/`FAR_PART` of all jobs that
+/// pay most beyond their best choice. These jobs are determined again after `FAR_EVERY` exchanges.
 const FAR_PART: usize = 30;
 const FAR_EVERY: usize = 200;
 
@@ -185,8 +185,8 @@ impl OnNodes<'_, '_> {
         regret
     }
 
-    /// Places jobs again one by one, each as it wishes, and reverts if that does not lower their cost; returns the
-    /// change of the cost.
+    /// Places jobs again one by one, each as it wishes, and reverts if that does not lower their cost;
+    /// returns the change of the cost.
     fn renew(&mut self, jobs: &[(usize, Wish<'_>)]) -> f64 {
         let before: Vec<RingPlacement> = jobs.iter().map(|(job, _)| self.places[*job].clone()).collect();
         for place in &before {

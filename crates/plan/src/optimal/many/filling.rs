@@ -9,7 +9,8 @@ use crate::optimal::many::nodes::OnNodes;
 
 impl OnNodes<'_, '_> {
     /// Places these jobs. If all replicas of a job's bundle, or its ring inside a node, are blocks of GPUs of
-    /// one type, the job is placed as tightly as possible, after the others.
+    /// one type, the job is placed as tightly as possible, after the others. Jobs that do not fit stay
+    /// without GPUs.
     pub(super) fn fill(&mut self, jobs: &[usize], bundle_of: &[usize]) {
         let is_of_blocks = |job: &usize| self.is_of_blocks(*job, bundle_of[*job]);
         let (mut jobs, others): (Vec<usize>, Vec<usize>) = jobs.iter().copied().partition(is_of_blocks);
@@ -52,8 +53,8 @@ impl OnNodes<'_, '_> {
         }
     }
 
-    /// Returns whether a bundle needs only blocks of GPUs of one type each, on any nodes. A ring inside a node
-    /// may need several types, or a node with fast links.
+    /// Returns whether a bundle needs only blocks of GPUs of one type each, on any nodes. A ring inside a
+    /// node may need several types, or a node with fast links.
     fn is_of_blocks(&self, job: usize, bundle: usize) -> bool {
         let number = self.list(job).bundles[bundle];
         let types = self.kinds.catalogue.counts(number).iter().filter(|count| **count > 0).count();
@@ -112,7 +113,8 @@ fn fill(free: &[u32], blocks: &[u32]) -> Vec<Option<usize>> {
 
 /// The best fillings of a node that takes the largest block.
 struct FillTable {
-    /// Block sizes, the largest first, each with its number of remaining blocks, except the first block.
+    /// Block sizes, the largest first, each with its number of remaining blocks; the largest block, which the
+    /// node takes in any case, is not counted.
     sizes: Vec<(usize, usize)>,
     /// The most GPUs filled by blocks from an index of `sizes` on, by free GPUs.
     most: Vec<Vec<usize>>,
@@ -140,7 +142,8 @@ impl FillTable {
         room - self.most[0][room]
     }
 
-    /// Returns the sizes of the blocks that fill such a node, as few and large ones as possible.
+    /// Returns the sizes of the blocks that best fill a node with this many free GPUs, as few and large ones
+    /// as possible.
     fn sizes(&self, free: u32) -> Vec<u32> {
         let mut room = free as usize - self.sizes[0].0;
         let mut taken = vec![self.sizes[0].0];

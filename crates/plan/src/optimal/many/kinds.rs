@@ -104,7 +104,8 @@ impl<'a> JobKinds<'a> {
         all.iter_mut().map(choice).collect()
     }
 
-    /// Returns the cost of a kind's latest choice for one of its jobs, after [`Self::cheapest`].
+    /// Returns the value (cost plus rent) of a kind's latest choice for one of its jobs, after
+    /// [`Self::cheapest`].
     pub(crate) fn value(&self, kind: &JobKind) -> f64 {
         let list = &self.lists[kind.list];
         kind.scale * list.costs[kind.last] + self.catalogue.rent(list.bundles[kind.last])

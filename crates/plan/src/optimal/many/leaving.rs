@@ -18,7 +18,7 @@ struct Departure {
 
 impl OnNodes<'_, '_> {
     /// Places jobs for which too few GPUs are left, or too few on one node: other jobs release GPUs, and are
-    /// placed again. `None` if too many would have to.
+    /// placed again. `None` if that takes too many placements, or if no jobs can make room.
     pub(super) fn make_room(&mut self, mut waiting: Vec<usize>) -> Option<()> {
         let patience = LEAVING * self.places.len();
         for _ in 0..=patience {
@@ -42,9 +42,9 @@ impl OnNodes<'_, '_> {
         None
     }
 
-    /// Returns the jobs that release GPUs for a job. If its replicas need several GPUs on one node, these are
-    /// the jobs on a node that need the fewest GPUs on one node. Jobs that need as many as this one stay,
-    /// unless they can do with fewer replicas.
+    /// Returns the jobs that release GPUs for a job; `None` if that is impossible. If its replicas need
+    /// several GPUs on one node, these are the jobs on a node that need the fewest GPUs on one node. Jobs
+    /// that need at least as many as this one stay, unless they can do with fewer replicas.
     fn leaving_for(&self, job: usize) -> Option<Vec<usize>> {
         let model = self.pricers[job].job;
         if !model.needs_blocks() {
@@ -139,7 +139,7 @@ impl OnNodes<'_, '_> {
         model.replicas_in(&self.places[job].gpus).iter().sum::<u32>() > model.min_gpus
     }
 
-    /// Returns a job's GPUs of a type that are bound to a node.
+    /// Returns the number of a job's GPUs of a type that are bound to this node.
     pub(super) fn held(&self, job: usize, node: usize, gpu_type: usize) -> u32 {
         let place = &self.places[job];
         let ring = if place.node == Some(node) { place.gpus[gpu_type] } else { 0 };

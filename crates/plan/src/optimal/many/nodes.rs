@@ -142,8 +142,8 @@ impl<'a> OnNodes<'a, '_> {
         place.filter(|place| place.node.is_some())
     }
 
-    /// Returns a job's best placement at these prices, or the fastest one if GPUs are free of charge; `None`
-    /// if none of its bundles fits.
+    /// Returns a job's best placement at these prices, or the fastest one if `prices` is `None`, which means
+    /// that GPUs are free of charge; `None` if none of its bundles fits.
     pub(super) fn best_place(&mut self, job: usize, prices: Option<&[f64]>) -> Option<RingPlacement> {
         let kind = self.kind_of[job];
         let Some(prices) = prices else {

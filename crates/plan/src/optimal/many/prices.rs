@@ -70,8 +70,8 @@ const ROUGH_RULES: f64 = 5e-4;
 const ROUGH: f64 = 1e-3;
 const EXACT: f64 = 1e-7;
 
-/// Returns prices whose bound is within `tolerance` of the best, as far as `stop` allows; `None` if a kind
-/// has no bundle.
+/// Returns prices whose bound is within `tolerance` of the best, as far as the number of rounds and `stop`
+/// allow; `None` if no bound was proven.
 pub(crate) fn clear(
     kinds: &mut JobKinds<'_>,
     first: &[f64],

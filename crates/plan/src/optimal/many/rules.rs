@@ -17,13 +17,14 @@ pub(crate) struct NodeRule {
     pub capacity: f64,
 }
 
-/// A rule counts as violated if the mix exceeds its capacity by this fraction.
+/// A rule counts as violated if the mix exceeds its capacity by more than this fraction.
 const BROKEN: f64 = 1e-6;
 
 /// The same fraction during a search, when the mix is not exact.
 const BROKEN_ROUGHLY: f64 = 1e-3;
 
-/// If a node has more GPUs of a type, the type has no rules, because such nodes are rarely hard to fill.
+/// If a node has more GPUs of a type than this, the type has no rules, because such nodes are rarely hard to
+/// fill.
 const LARGEST: u32 = 64;
 
 /// Returns counts of rings by their GPUs, for nodes with at most this many.
@@ -162,8 +163,8 @@ fn candidates(largest: u32) -> Vec<Vec<f64>> {
     parts.chain(stretched).collect()
 }
 
-/// Returns these counts, and counts of a half for rings of at least a given size, and of one for larger rings
-/// beside which no such ring fits.
+/// Returns the counts of [`candidates`], and counts of a half for rings of at least a given size, and of one
+/// for larger rings beside which no such ring fits.
 fn more_candidates(largest: u32) -> Vec<Vec<f64>> {
     let halves = (1..=largest / 2).map(|least| {
         let value = |count: u32| {

@@ -11,7 +11,8 @@ const PRESSURES: [f64; 14] =
 /// The factor of idle GPUs is at most this.
 const IDLE: f64 = 0.95;
 
-/// Price of free resources as a fraction of the highest price; otherwise they would be assigned twice.
+/// Minimum price of a resource as a fraction of the highest price; resources without a price would be
+/// assigned twice.
 const LEAST_PRICE: f64 = 0.01;
 
 /// Maximum number of sweeps over all kinds per factor.
@@ -97,8 +98,8 @@ impl Balance {
         for (place, &(from, _)) in choices.iter().enumerate() {
             let value = kind.scale * list.costs[from] + rent(from);
             let least = -1e-12 * value;
-            // The cost of the imbalance is convex: a switch to a bundle above this did not lower the market cost at the
-            // start of the sweep. A sweep without switches is the last one.
+            // The cost of the imbalance is convex: a switch to a bundle above this did not lower the market
+            // cost at the start of the sweep. A sweep without switches is the last one.
             let most = kind.scale * list.costs[from] + outlay[list.bundles[from] as usize];
             for (to, (cost, &bundle)) in list.costs.iter().zip(&list.bundles).enumerate() {
                 if kind.scale * cost + outlay[bundle as usize] >= most {

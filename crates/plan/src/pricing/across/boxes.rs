@@ -12,8 +12,8 @@ pub(super) struct BoxRange {
     pub step: (f64, f64),
 }
 
-/// Boxes with fewer bundles are enumerated without a bound; if bundles are slow to evaluate, the limit is
-/// lower.
+/// Boxes with at most this many bundles are enumerated without a bound; if bundles are slow to evaluate, the
+/// limit is lower.
 const FEW: u64 = 48;
 const FEW_STEPWISE: u64 = 12;
 

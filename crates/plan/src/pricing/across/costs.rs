@@ -46,7 +46,8 @@ impl Across<'_> {
         Some(compute + self.comm * (1.0 - f64::from(ranks).recip()))
     }
 
-    /// Returns the computation time if it does not follow from constant rates.
+    /// Returns the computation time of a job whose GPUs have no constant rates; `None` if the ring is
+    /// illegal.
     pub(super) fn stepwise(&self, counts: &[u32]) -> Option<f64> {
         self.legal_step(counts).map(|step| self.compute / self.batch * step)
     }

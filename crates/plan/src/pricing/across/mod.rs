@@ -2,9 +2,10 @@
 //! type.
 //!
 //! A box of counts is bounded from below by a convex problem that a sweep over the types solves: the
-//! computation time is at least A / Σ r n, where r is the highest samples per second of a GPU in the box, and
-//! the communication, which is concave in the number of ranks, is at least its chord. The box is then divided
-//! where that bound is loosest: at a fractional count, in the number of ranks, or in the step time.
+//! computation time of A samples is at least A / Σ r n, where r is the highest samples per second of a GPU in
+//! the box, and the communication, which is concave in the number of ranks, is at least its chord. The box is
+//! then divided where that bound is loosest: at a fractional count, in the number of ranks, or in the step
+//! time.
 
 mod boxes;
 mod costs;
@@ -40,7 +41,8 @@ pub(super) struct Across<'a> {
     comm_of_epoch: f64,
     /// B, the global batch in samples.
     batch: f64,
-    /// Whether all speeds are constant rates without limits, so that step times need not be considered.
+    /// Whether all speeds are constant rates without limits and shares are balanced, so that step times need
+    /// not be considered.
     linear: bool,
     /// Maximum step time: without micro-batches, no GPU takes more samples than its memory holds.
     longest: f64,

@@ -122,7 +122,7 @@ impl SlurmWorld<'_> {
         for &id in ids {
             match self.ask(&scontrol_job::command(id)) {
                 Ok(printed) => records.extend(scontrol_job::parse(&printed)?.0),
-                // The job is no longer known or no server answers: only the script's last word remains.
+                // The job is no longer known, or `scontrol` is missing: only the script's last word remains.
                 Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -4,7 +4,7 @@ use super::*;
 use crate::sinfo;
 use hsched_queue::Asks;
 
-/// Nodes v1 to v3 with four V100, m with two types, u with untyped GPUs.
+/// Nodes v1 to v3 with four V100 GPUs each, and m with GPUs of two types.
 fn cluster() -> Cluster {
     let node = |name: &str, gres: &str| format!("{name}|gpu*|1:00|mixed|{gres}|(null)|0/8/0/8|64000|0||");
     sinfo::tests::cluster(&[&node("v[1-3]", "gpu:v100:4"), &node("m", "gpu:v100:2,gpu:t4:2")])
@@ -21,7 +21,7 @@ fn one(text: &str) -> QueueJob {
     jobs.remove(0)
 }
 
-/// A pending job of one node with these columns: TRES, per node, per job, per task.
+/// The request of a pending job with these columns: TRES, per node, per job, per task.
 fn waiting(tres: &str, per_node: &str, per_job: &str, per_task: &str) -> Asks {
     let line = format!(
         "7|PENDING|man|bio|normal|gpu|11|2026-11-22T10:00:00|N/A|1:00:00|1|3|3|{tres}|{per_node}|{per_job}|{per_task}|N/A||(null)|(null)|OK|Priority\n"

@@ -24,7 +24,7 @@ fn gpus_without_a_number_are_cut_off() {
         }
     }
     assert_snapshot!(check("NODELIST GRES       STATE\ng1       gpu:rtx208 idle\n"), @r#"is ambiguous: GRES is truncated, as in "gpu:rtx208"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full"#);
-    // No other resources are lost.
+    // A truncated resource that is no GPU is not an error.
     assert_eq!(super::count("NODELIST STATE GRES\ng1 idle gpu:h100:1,shard:h10\n"), (1, 1, 1));
 }
 

@@ -74,7 +74,7 @@ fn nodes_without_gres_are_said_to_have_no_gpus() {
     note: no GRES: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     ");
     assert_snapshot!(check(r#"{"nodes": [{"name": "g1", "state": ["IDLE"], "gres": ""}]}"#), @"g1 IDLE");
-    // Output of Slurm itself.
+    // Slurm's own nodes may have other keys that contain `gpu`.
     assert_snapshot!(check(r#"{"name": "g1", "state": ["IDLE"], "gres": "gpu:t4:1", "gpu_spec": ""}"#), @"g1 IDLE t4:0/1");
 }
 
