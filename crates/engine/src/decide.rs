@@ -86,7 +86,7 @@ pub(super) fn decide(
     }
     (state.decided, state.wake) = (Some(seen), None);
     let Some(mut view) = view else { return TurnDecision { actions, notes, ..TurnDecision::default() } };
-    let corrected = shares::correct(state, &view, planner.policy.name());
+    let corrected = shares::correct(state, &view, planner.policy.sharing());
     if !corrected.is_empty() {
         // The policy sees these jobs in the state after their actions.
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;

@@ -15,9 +15,6 @@ const PATIENCE: u64 = 3;
 /// New shares must shorten the epoch by more than this fraction.
 const SAME: f64 = 0.01;
 
-/// Policies that give all ranks equal shares, regardless of speed.
-const EQUAL: [&str; 2] = ["optimus", "hadar"];
-
 /// New shares, decided while a submission runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewShares {
@@ -137,9 +134,9 @@ pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
 }
 
 /// Returns actions that give new shares to running submissions whose shares are based on speeds that turned
-/// out to be wrong, and marks the new shares in the state.
-pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Action> {
-    if EQUAL.contains(&policy) {
+/// out to be wrong, and marks the new shares in the state; none if the policy divides batches equally.
+pub(super) fn correct(state: &mut State, view: &View, sharing: Sharing) -> Vec<Action> {
+    if sharing == Sharing::Equal {
         return Vec::new();
     }
     let mut actions = Vec::new();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::bound::Bound;
-use crate::{Placement, Problem, Verdict};
+use crate::{Placement, Problem, Sharing, Verdict};
 use hsched_model::{JobName, RequestId, Seconds, Time};
 
 /// Decides over time which jobs hold which GPUs.
@@ -52,6 +52,11 @@ pub trait Policy {
         self.inner().is_some_and(Policy::needs_budget)
     }
 
+    /// Returns how the policy splits batches over the ranks of a job.
+    fn sharing(&self) -> Sharing {
+        self.inner().map_or(Sharing::Balanced, Policy::sharing)
+    }
+
     /// Returns the plan from this moment on. Jobs that the plan does not name stay as they are.
     ///
     /// Equal problems and equal memories give equal plans, unless a search was stopped.
@@ -87,6 +92,11 @@ pub trait Placer {
     /// Returns whether the search has no end of its own, so that the caller should set a time limit.
     fn needs_budget(&self) -> bool {
         false
+    }
+
+    /// Returns how the placer splits batches over the ranks of a job.
+    fn sharing(&self) -> Sharing {
+        Sharing::Balanced
     }
 
     /// Returns a verdict for every job of the problem, none of which holds GPUs.

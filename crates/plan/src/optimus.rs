@@ -39,6 +39,10 @@ impl Placer for Optimus {
         self.name
     }
 
+    fn sharing(&self) -> Sharing {
+        self.sharing
+    }
+
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let mut stopped = false;
         let placed = admission::place::<Infallible>(problem, stop, |admission| {

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use crate::alternative::one_type;
 use crate::due_order::{self, DueJob};
 use crate::kit::{Floor, Want};
-use crate::{Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::{
+    Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking, Sharing,
+};
 use hsched_model::Time;
 
 /// Number of parts of an epoch in which placers count remaining work. Only the ratios between jobs matter to
@@ -109,6 +111,10 @@ impl Policy for ReplaceAll {
 
     fn needs_budget(&self) -> bool {
         self.placer.needs_budget()
+    }
+
+    fn sharing(&self) -> Sharing {
+        self.placer.sharing()
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {

@@ -1,6 +1,6 @@
 //! Policies that assign single GPUs refuse problems with replicas of several GPUs.
 
-use crate::{Assignment, Budget, Placer, Plan, Policy, PolicyError, Problem};
+use crate::{Assignment, Budget, Placer, Plan, Policy, PolicyError, Problem, Sharing};
 
 /// A policy that does not support replicas of several GPUs.
 pub(super) struct SingleGpus<T: ?Sized>(pub Box<T>);
@@ -25,6 +25,10 @@ impl Placer for SingleGpus<dyn Placer> {
 
     fn needs_budget(&self) -> bool {
         self.0.needs_budget()
+    }
+
+    fn sharing(&self) -> Sharing {
+        self.0.sharing()
     }
 
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {

@@ -8,7 +8,7 @@ use crate::hadar::layers::{ServedJobs, best};
 use crate::hadar::prices::CellPrices;
 use hsched_model::Seconds;
 use hsched_plan::kit::Floor;
-use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Slot};
+use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
 
 /// The policy.
 pub(crate) struct Hadar {
@@ -43,6 +43,10 @@ impl Policy for Hadar {
 
     fn starts_cost(&self) -> bool {
         true
+    }
+
+    fn sharing(&self) -> Sharing {
+        self.parameters.sharing
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
-use hsched_plan::{Decision, ExecutionMode, Parameters, Policy, Slot, verify};
+use hsched_plan::{Decision, ExecutionMode, Parameters, Policy, Sharing, Slot, verify};
 use proptest::prelude::*;
 
 use crate::shared::{T4, V100, decide, end, given, in_mid_run, job, run, stop, two_gpus};
@@ -13,8 +13,11 @@ use hsched_problems::problems;
 
 /// The policy as `run` uses it.
 fn alone(name: &str) -> Box<dyn Policy> {
-    find_over_time(name, &Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() })
-        .expect("a policy")
+    find_over_time(name, &parameters()).expect("a policy")
+}
+
+fn parameters() -> Parameters {
+    Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() }
 }
 
 #[test]
@@ -70,10 +73,26 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
+    fn batches_are_divided_as_the_policy_says(problem in in_mid_run(), number in any::<prop::sample::Index>()) {
+        let mut policies: Vec<Box<dyn Policy>> = registry().names_over_time().into_iter().map(alone).collect();
+        let balanced = parameters().with("sharing", "balanced");
+        policies.push(find_over_time("hadar", &balanced).expect("a policy"));
+        let number = number.index(policies.len());
+        let policy = &mut policies[number];
+        let plan = decide(policy.as_mut(), &problem);
+        for (_, decision) in &plan.changes {
+            let Decision::Place { placements, .. } = decision else { continue };
+            for placement in placements {
+                prop_assert_eq!(placement.sharing, policy.sharing(), "{}", policy.name());
+            }
+        }
+    }
+
+    #[test]
     fn what_was_decided_can_be_carried_out_and_is(mut problem in in_mid_run(), number in any::<prop::sample::Index>()) {
         // With equal shares, a policy may place a job that has a rank without work under balanced shares,
         // which are assumed for its current run.
-        let shares_equally = |name: &&str| ["exhaustive", "optimus", "hadar"].contains(name);
+        let shares_equally = |name: &&str| *name == "exhaustive" || alone(name).sharing() == Sharing::Equal;
         let names: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !shares_equally(name)).collect();
         let name = names[number.index(names.len())];
         let mut policy = alone(name);

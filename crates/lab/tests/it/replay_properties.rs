@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use hsched_lab::registry;
 use hsched_lab::replay::{EventKind, Incidents, Loses, Options, Outage, ReplayError, ReplayEvent, Trace};
+use hsched_lab::{find_over_time, registry};
 use hsched_model::{Seconds, Time};
-use hsched_plan::{JobModel, Placement, PolicyError, Problem, Sharing, Slot};
+use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Slot};
 use proptest::prelude::*;
 
 use crate::replay::{assert_near, completions, no_restart, play, seconds, trace};
@@ -120,11 +120,7 @@ fn check(
                         progress.done = (progress.done + 1e-9).floor();
                     }
                     let problem = Problem { jobs: vec![model.clone()], ..trace.problem.clone() };
-                    let sharing = if ["optimus", "hadar"].contains(&policy) {
-                        Sharing::Equal
-                    } else {
-                        Sharing::Balanced
-                    };
+                    let sharing = find_over_time(policy, &Parameters::default()).expect("a policy").sharing();
                     let placement = Placement::new(&problem, 0, &event.slots, sharing);
                     let epoch = placement.expect("a legal placement").epoch.total();
                     progress.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));

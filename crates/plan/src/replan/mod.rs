@@ -8,7 +8,7 @@ mod queueing;
 
 use crate::{
     Basis, Budget, Decision, Eligibility, HoldStage, Memory, Placer, Plan, Policy, PolicyError, Problem,
-    Progress,
+    Progress, Sharing,
 };
 use hsched_model::Seconds;
 
@@ -106,6 +106,10 @@ impl Policy for Replan {
 
     fn needs_budget(&self) -> bool {
         self.placer.needs_budget()
+    }
+
+    fn sharing(&self) -> Sharing {
+        self.placer.sharing()
     }
 
     fn queues(&self) -> bool {
