@@ -18,7 +18,7 @@ pub fn cluster() -> Option<Cluster> {
     start(nodes().path(), TIMEOUTS)
 }
 
-/// Returns the same cluster, where a user may have this number of jobs.
+/// Returns a cluster like that of [`cluster`], in which the user may have this number of jobs.
 fn cluster_with_limit(jobs: u32) -> Option<Cluster> {
     let cluster = start_with_limits(nodes().path(), TIMEOUTS)?;
     let user = TestUser::new(&cluster, "administrator", "");
@@ -132,9 +132,9 @@ impl<'a> Pool<'a> {
         folders.map(ends).map(|ends| ends.matches(" interrupted").count()).sum()
     }
 
-    /// Checks that each run ended once and that no two executions of one overlapped. A run that ended in the second
-    /// before its allocation was killed, before its script could record that, may have been repeated; so may a run that
-    /// ended just when it was asked to save.
+    /// Checks that each run ended once and that no two executions of one overlapped. A run that ended within
+    /// a second of one of the `kills` may have been repeated, because its script may not have recorded the
+    /// end; so may a run that ended just when it was asked to save.
     pub fn check(&self, kills: &[f64]) {
         for run in 1..=self.runs {
             let mut log = self.log(run);
@@ -162,7 +162,8 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Returns the jobs in the queue by id, with their states and nodes. The waiting tasks of a job array are one.
+    /// Returns the jobs in the queue by id, with their states and nodes, and records the times at which they
+    /// were first observed running. The pending tasks of a job array count as one job.
     fn queue(&self) -> BTreeMap<String, (String, String)> {
         let text = self.user.ask("squeue", &["--noheader", "--format=%A %T %N"]);
         let job = |line: &str| {
@@ -331,10 +332,14 @@ fn run_a_thousand(name: &str, more: &[&str], at_once: impl Fn(&Pool<'_>) -> usiz
     let user = TestUser::new(&cluster, name, "");
     let options = [&["--gpus", "cpu:8", "--time", "3m", "--at-most", "3"], more, &["--", "--exclusive"]];
     let (begun, pool) = (now(), Pool::submit(user, 1000, 2.0, &options.concat()));
-    let most = std::cell::Cell::new(0);
+    // The largest number of Slurm jobs at a time, and the queue then.
+    let most = RefCell::new((0, String::new()));
     let wait = |what: &str, runs: usize| {
         let reached = wait_within(Duration::from_secs(900), || {
-            most.set(most.get().max(at_once(&pool)));
+            let jobs = at_once(&pool);
+            if jobs > most.borrow().0 {
+                most.replace((jobs, format!("{:.1}: {:?}", now(), pool.queue())));
+            }
             (pool.ended() >= runs).then_some(())
         });
         assert!(reached.is_some(), "{what}: {} runs; {:?}", pool.ended(), pool.queue());
@@ -369,6 +374,7 @@ fn run_a_thousand(name: &str, more: &[&str], at_once: impl Fn(&Pool<'_>) -> usiz
     );
     std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr");
     assert!(longest <= LONGEST_WAIT, "{line}{}", pool.output());
-    assert!(most.get() <= 3, "{} Slurm jobs at a time", most.get());
+    let (most, queue) = most.into_inner();
+    assert!(most <= 3, "{most} Slurm jobs at a time: {queue}\n{}", pool.output());
     assert_eq!(pool.completed(), 1000, "{}", pool.output());
 }
