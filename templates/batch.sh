@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The batch shell of a job script: takes part in races and chains, lists the nodes, and sets up the environment of the
 # ranks.
-# The first part of the script sets the variables, or one function sets them for others:
+# The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034,SC2016
 
 hs_batch_main() {
@@ -132,9 +132,9 @@ hs_is_over() {
   [[ -n $own ]]
 }
 
-# Returns whether job $1, which has ended, was cancelled: it records the same status at its time
-# limit. squeue shows ended jobs for some minutes, accounting for longer. If neither shows the job,
-# it counts as not cancelled.
+# Returns whether job $1, which has ended, was cancelled. Its recorded status does not show this: a job that
+# reaches its time limit records the same one. squeue shows ended jobs for some minutes, sacct for longer. If
+# neither shows the job, it counts as not cancelled.
 hs_was_cancelled() {
   local state='' try
   for ((try = 0; try < 24; try++)); do
@@ -197,14 +197,15 @@ hs_trap_signals() {
   trap 'hs_interrupted=1 hs_terminated=1' TERM
 }
 
-# Records where the output of this submission begins in the file, after the output of earlier submissions.
+# Records where in the output file the output of this submission begins, after the output of earlier submissions.
 hs_note_begin() {
   local size
   size=$(stat -L -c %s "/proc/$$/fd/1" 2>/dev/null)   # $$, because fd 1 of this subshell is the pipe
   if [[ $size =~ ^[0-9]+$ ]]; then printf '%s\n' "$size" >>"$hs_report_dir/begins"; fi
 }
 
-# Sets hs_hosts, indexed by the node numbers of the table, unless the plan names the nodes.
+# Sets hs_hosts, indexed by the node numbers of the table. If the plan names the nodes, fails unless Slurm
+# allocated all of them.
 hs_list_hosts() {
   local k nodes variable name
   local -a found=()
@@ -224,7 +225,8 @@ hs_list_hosts() {
   done
 }
 
-# If Slurm allocated other GPUs than planned, for example because the pending request was updated, uses their table.
+# If Slurm allocated other GPUs than planned, for example because the pending request was updated, uses the table
+# for these GPUs; fails if there is none.
 hs_take_table() {
   local given planned known k=0 cpus row
   local -a rows
@@ -328,9 +330,8 @@ hs_find_master() {
   fi
 }
 
-# Sets hs_epochs_done to the last epoch that rank 0 reported, before this job was requeued or in the
-# previous submission. Like hsched, this ignores lines that are not JSON objects and epochs beyond
-# those of the job.
+# Sets hs_epochs_done to the last epoch that rank 0 has reported in the previous submission or in this one, also before
+# a requeue. Like hsched, this ignores lines that are not JSON objects and epochs beyond those of the job.
 hs_count_epochs() {
   local report line epoch pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]{1,9})(\.0*)?[[:space:]]*[,}]'
   for report in "$hs_report_dir_before" "$hs_report_dir"; do

@@ -78,7 +78,7 @@ class Bench:
         return self.torch.distributed.new_group(list(range(world)), datetime.timedelta(seconds=TIMEOUT_S), backend)
 
     def ranks(self, batches: Tuple[int, ...], micro_batch: Optional[int], **more: Any) -> Optional[Any]:
-        """Returns this process as a rank of a smaller world, if it belongs to it."""
+        """Returns this process as a rank of a world with these batches; None if the world has fewer ranks."""
         if self.me.rank >= len(batches):
             return None
         world = len(batches)
@@ -91,7 +91,7 @@ class Bench:
         return self.helper.replace(self.me, rank=0, world_size=1, batches=(size,), micro_batch=size, **more)
 
     def data(self, samples: int, dtype: Any, ignored: float = 0.5) -> Any:
-        """Inputs and labels of five positions each; a part of the labels does not count, but the first one does."""
+        """Inputs, and five labels for each sample. The fraction `ignored` of the labels does not count, but the first of each sample does."""
         torch = self.torch
         noise = torch.Generator().manual_seed(7)
         inputs = torch.randn(samples, 6, generator=noise, dtype=torch.float64)

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The end of a submission: the batch shell evaluates its ranks and records the status in the file "ends".
-# The first part of the script sets the variables, or one function sets them for others:
+# The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034
 
 # Returns whether every rank has recorded that its command returned 0. The status of srun is not enough: it is also 0
@@ -65,7 +65,8 @@ hs_judge() {
   hs_end_of_command "$hs_status"
 }
 
-# Ends with the status of a command, except for those reserved for lost nodes and failed checks.
+# Ends with the status of a command. Ends with 1 if this is the status reserved for lost nodes, or the one for
+# failed checks although no check failed.
 hs_end_of_command() {
   if (($1 == 86)) || { (($1 == 87)) && [[ ! -e $hs_report_dir/unfit ]]; }; then hs_end 1; fi
   hs_end "$1"

@@ -2,13 +2,13 @@
 # Processes may survive on a node that Slurm considers lost. Each submission of a job therefore takes the next number in
 # the directory hs_fence when it starts: a symbolic link, which only one submission can create. Processes with a lower
 # number exit and must not save. A running rank has a file NUMBER.rank-RANK there, whose time its guard updates.
-# The first part of the script sets the variables, or one function sets them for others:
+# The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034
 
 # ---- In the batch shell ----------------------------------------------------------------------------
 
-# Takes the next number of the job's fence, which ends the ranks of earlier submissions. Waits for their end, because
-# they write checkpoints.
+# Takes the next number of the job's fence, which ends the ranks of earlier submissions. Waits for their end, for at
+# most 12 s, because they write checkpoints.
 hs_take_fence() {
   local name newest=0 own=0 holder until=$((SECONDS + 12))
   (umask 077 && mkdir -p -- "$hs_fence") || hs_fail "cannot create $hs_fence"
@@ -38,7 +38,7 @@ hs_take_fence() {
   hs_remove_old_tickets
 }
 
-# Returns whether Slurm shows job $1 as running; false if Slurm does not answer.
+# Returns whether Slurm shows job $1 as running or suspended; false if Slurm does not answer.
 hs_is_running() {
   [[ -n $1 && -n $(squeue --me --noheader --all --states=RUNNING,SUSPENDED --jobs="$1" --format=%i 2>/dev/null) ]]
 }
@@ -92,7 +92,7 @@ hs_end_superseded() {
 
 # Runs in the subshell that execs the command.
 hs_enter_fence() {
-  hs_end_sampler   # its pipe, in this subshell
+  hs_end_sampler   # closes this subshell's end of the pipe to the sampler
   exec {hs_alive}>&-
   export HSCHED_FENCE=$hs_fence/$hs_ticket
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Starts NVIDIA's MPS daemon for the GPUs that this process sees, in a folder of its own; prints "ready FOLDER", or why
-# there is none. Ends the daemon when it gets SIGUSR1 or SIGTERM.
+# it did not start. Ends the daemon when it gets SIGUSR1 or SIGTERM.
 hs_program=nvidia-cuda-mps-control
 if ! command -v "$hs_program" >/dev/null; then
   echo "$hs_program is not on PATH"

@@ -53,7 +53,7 @@ hs_on_piece_exit() {
   hs_leave "$status"
 }
 
-# Ends with status 0 if another job has the claim.
+# Claims this piece for this Slurm job, or ends with status 0 if another one has the claim.
 hs_claim_piece() {
   local winner
   winner=$(hs_take "$hs_id") || exit
@@ -94,7 +94,7 @@ hs_queue_next() {
   if [[ -n $hs_follows ]] && grep -q -x -F -- "$hs_follows 85 interrupted" "$hs_report_dir/ends" 2>/dev/null; then wait=$hs_limit; fi
   command+=("--begin=now+$wait")
   if [[ -e $hs_report_dir/cancelled ]]; then return; fi
-  if ((hs_depends)); then command+=(--dependency=); fi   # the first piece has waited for it
+  if ((hs_depends)); then command+=(--dependency=); fi   # the first piece has already waited for the dependency
   if ! answer=$("${command[@]}" -- "$hs_wrapper" "$hs_id" 2>&1); then
     hs_say "warning: cannot submit the next piece, so the chain ends with this one: ${answer##*$'\n'}"
     hs_say "to resume, submit it by hand: sbatch $(printf '%q' "$hs_wrapper") $hs_id"
@@ -158,7 +158,8 @@ hs_forward() {
   hs_stopper=$!
 }
 
-# Sends the signal on which the script saves, if any, and kills its processes after they have saved or when hs_grace is over.
+# Sends the signal on which the script saves, if any, and waits up to hs_grace seconds until its processes have ended; then
+# kills those that are left.
 hs_stop_script() {
   trap - EXIT
   trap '' USR1 TERM
@@ -284,7 +285,8 @@ hs_judge_piece() {
   hs_end 85
 }
 
-# Ends with the script's status; a status that would continue the chain becomes 1.
+# Cancels the next piece and ends with the script's status. A status that would continue the chain becomes 1, and so does
+# any failure after a request to stop.
 hs_end_chain() {
   hs_cancel_next
   if ((hs_stopping && hs_status != 0)); then hs_status=1; fi

@@ -2,7 +2,7 @@
 # The check before the first step, in at most 20 s: the rank's GPU answers, its memory is free, and the ranks can exchange data.
 # A rank whose check fails writes its node and the reason to the file "unfit" in the report folder; the submission then ends
 # with status 87. A node that cannot be checked counts as fit.
-# The first part of the script sets the variables, or one function sets them for others:
+# The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034
 
 # Ends this rank if the check fails.

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Functions of the batch shell and the ranks, and the work of a rank: it finds its line of the plan's table, prepares its
 # node, orders its devices and runs the command.
-# The first part of the script sets the variables, or one function sets them for others:
+# The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034,SC2016
 
 hs_say() { printf 'hsched: %s\n' "$*" >&2; }
@@ -101,7 +101,7 @@ hs_rank_main() {
 }
 
 # Records that the command returned 0 by itself. On this machine, a stop request signals this shell and the command at once,
-# so without a signal here there was none there. Slurm signals processes one by one, after the file of the request.
+# so if this shell got no signal, the command got none. Slurm signals processes one by one, after the file of the request.
 hs_mark_returned() {
   if ((hs_stopping || hs_terminated)) || [[ $hs_launch != local && -e $hs_report_dir/.stop.$hs_token ]]; then return; fi
   : 2>/dev/null >"$hs_report_dir/.returned.$hs_token.$hs_rank"

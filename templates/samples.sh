@@ -2,7 +2,7 @@
 # Samples of the activity of a node's ranks, one line a minute in the file samples/NODE.jsonl of the report folder: CPU
 # time, state, steps and phase of the ranks and, if there is an nvidia-smi, GPU utilisation, memory and power.
 # No process waits for the sampler, and its failure does not affect the ranks.
-# The first part of the script sets the variables, or one function sets them for others:
+# The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034
 
 # Starts the sampler, in the first rank of a node. The pipe to it closes when the shell of the rank ends for any reason.

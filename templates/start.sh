@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The start of the ranks with srun, or without it on this machine; requests to stop are passed on to them.
-# The first part of the script sets the variables, or one function sets them for others:
+# The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034,SC2016
 
 # Prints the script of a rank. It travels in the environment, because srun copies that to all nodes, but no files.

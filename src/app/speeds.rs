@@ -81,7 +81,7 @@ pub(crate) fn advice(
     let offered: BTreeSet<&GpuType> = offered.map(|(gpu_type, _)| gpu_type).collect();
     let left_out = |(index, job): (usize, &Job)| {
         let row = speeds.row(index);
-        // If no offered type has a known speed, the job's own message has the advice.
+        // If no GPU type has a known speed, the job's own message has the advice.
         let known = row.iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
         let lacks = |(gpu_type, cell): (&GpuType, &SpeedCell)| {
             offered.contains(gpu_type) && *cell == SpeedCell::Unusable(UnusableType::NoThroughput)

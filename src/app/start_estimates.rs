@@ -143,7 +143,7 @@ impl QueueViewArgs {
 pub(crate) struct PossibleRequests {
     /// Requests by queue.
     requests: Vec<Vec<RequestOption>>,
-    /// Why there are none.
+    /// Why there are none in at least one of the queues.
     nothing: Option<String>,
     /// Notes on the job's speeds and on exclusions.
     pub notes: Vec<String>,
@@ -196,7 +196,8 @@ pub(crate) fn possible(
 }
 
 impl PossibleRequests {
-    /// Removes the requests for which Slurm may preempt running jobs of the user; if all are such, notes it.
+    /// Removes the requests for which Slurm may preempt running jobs of the user. If a queue has no others,
+    /// keeps them and adds a note.
     pub(crate) fn spare_own(&mut self, job: &Job) {
         for options in &mut self.requests {
             RequestOption::spare_own(options);

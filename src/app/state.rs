@@ -255,7 +255,7 @@ fn lost(mut failure: Failure, path: &Path, restore: Option<&Path>) -> Failure {
     ))
 }
 
-/// Returns a failure that begins with the operation that was not completed.
+/// Returns the failure with a first hint that says what was not done.
 pub(crate) fn undone(mut failure: Failure, what: &str) -> Failure {
     failure.hints.insert(0, what.to_owned());
     failure

@@ -106,7 +106,8 @@ pub(crate) fn prepare(
 /// ([`ResumePoint`]).
 ///
 /// # Errors
-/// If nothing was submitted: a job is already queued, the state cannot be written, or Slurm does not answer.
+/// If nothing was submitted: a job is already queued, or depends on a job that does not exist; the state
+/// cannot be written, or Slurm does not answer.
 pub(crate) fn submit(
     context: &Context,
     mut run: Run,
@@ -219,7 +220,7 @@ pub(crate) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     launch.partition = launch.partition.take().or_else(|| defaults.partition.clone());
     launch.qos = launch.qos.take().or_else(|| defaults.qos.clone());
     launch.sbatch.extend_from_slice(sbatch);
-    // Only an option given to this command counts; without it, estimates are not disabled for the job.
+    // The setting `off` is not stored, so that a later command with another setting can use estimates.
     job.estimate = job.estimate.or((defaults.estimate != Estimates::Off).then_some(defaults.estimate));
     job
 }

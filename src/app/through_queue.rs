@@ -14,7 +14,7 @@ const MOST_OF_JOB: usize = 8;
 
 /// The result for some jobs.
 pub(crate) struct Through {
-    /// The requests of each job as if it were alone, in order of their ends.
+    /// Up to [`MOST_OF_JOB`] requests of each job, the best ones as if it were alone, in order of their ends.
     pub alone: Vec<Vec<OptionEstimate>>,
     /// Why a job has none.
     pub nothing: Vec<Option<String>>,

@@ -6,7 +6,7 @@ use crate::app::context::Context;
 use crate::app::printed::{latest, submissions};
 use hsched_engine::{JobState, Outcome, Phase};
 
-/// Maximum number of bytes read from an output.
+/// Length of an output in bytes above which it is not examined.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Returns a note on a completed job if all its ranks printed the same and none reported an epoch.

@@ -20,11 +20,12 @@ use hsched_queue::{PendingJob, Question, QueueJob, QueuePosition, Snapshot, Star
 const SAMPLES: usize = 40;
 const BUDGET: Duration = Duration::from_secs(5);
 
-/// Simulated waits up to this are not used to scale learnt ones, in seconds.
+/// Simulated waits below this are not used to scale learnt ones, in seconds.
 const AT_ONCE: f64 = 60.0;
 
-/// Returns the estimates of some jobs' requests; empty if Slurm does not answer, and without jobs for which
-/// there was no time.
+/// Returns the estimates of some jobs' requests; empty if Slurm does not answer, or if it hides other users'
+/// jobs and no waits were learnt. Leaves out jobs for which there was no time, and pending jobs if other
+/// users' jobs are hidden.
 pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
     let looked = match queue_look::look(context, Freshness::AMinute) {
         Ok(looked) => looked,
@@ -40,7 +41,7 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
         return Vec::new();
     }
     let until = context.clock.elapsed() + BUDGET;
-    // Jobs without a submission come first; the order of the others rotates.
+    // Jobs without a pending submission come first; the order of the others rotates.
     let (pending, ready): (Vec<&Inquiry>, Vec<&Inquiry>) =
         inquiries.iter().partition(|inquiry| inquiry.waits());
     let turn = to_usize(snapshot.taken_at.0 / 60.0) % pending.len().max(1);
@@ -74,7 +75,7 @@ struct Teller<'a> {
     site: Option<&'a SiteWaits>,
 }
 
-/// The remaining wait of a pending submission.
+/// The wait of a pending submission, with the gaps between the pieces of its job.
 struct Stay {
     wait: Seconds,
     /// Ratio of the learnt wait to the simulated one.
@@ -133,8 +134,8 @@ impl Teller<'_> {
         listed
     }
 
-    /// Returns the total wait of the job with an unchanged pending submission, and records for each request
-    /// the wait if that submission is changed to it.
+    /// Returns the total wait of the job with an unchanged pending submission, and records the wait for each
+    /// request to which this submission can be changed in place.
     fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Stay> {
         let pending = PendingJob::take(snapshot, &id.to_string())
             .filter(|pending_job| !pending_job.job.waits_for_other)?;

@@ -119,7 +119,7 @@ impl Args {
     /// Returns the output of the checks.
     ///
     /// # Errors
-    /// If Python cannot be started (exit 78), or the checks end without output.
+    /// If Python cannot be started (exit 78), or the checks fail to run, take too long or print no result.
     fn ask(&self, package: &[(&'static str, String)]) -> Result<CheckReport, Failure> {
         let device = if self.device == TorchDevice::Cpu { "cpu" } else { "cuda" };
         let package: BTreeMap<_, _> = package.iter().map(|(path, text)| (path, text)).collect();

@@ -263,7 +263,8 @@ impl CliCommand {
     }
 }
 
-/// Runs another command line of hsched in this process, like `hsched WORDS…`.
+/// Runs another command line of hsched in this process, like `hsched WORDS…`, but with the settings of
+/// `context`: flags that change settings have no effect.
 ///
 /// # Errors
 /// The errors of that command line, including those of its parsing.

@@ -213,7 +213,7 @@ fn make(args: &Args) -> Result<[GeneratedFile; 2], Failure> {
     Ok([cluster, jobs])
 }
 
-/// Writes both files, or none if one exists.
+/// Writes both files, or, without `--force`, none if one exists.
 fn write(args: &Args, context: &Context, files: &[GeneratedFile]) -> Result<(), Failure> {
     for file in files {
         let path = path(args, file.name);

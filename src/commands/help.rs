@@ -102,7 +102,7 @@ fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     Topic::named(ERRORS).into_iter().flat_map(Topic::sections)
 }
 
-/// Returns the list of errors, each with its first sentence.
+/// Returns the list of errors, each with the first line of its explanation.
 fn errors() -> String {
     let rows =
         sections().map(|(id, text)| format!("| {id} | {} |\n", text.lines().next().unwrap_or_default()));
@@ -115,7 +115,7 @@ fn errors() -> String {
 /// Returns the explanation of an error.
 ///
 /// # Errors
-/// If no error has this key; the hint names the most similar one.
+/// If no error has this id; the hint names the most similar one.
 fn error(id: &str) -> Result<String, Failure> {
     let found = sections().find(|(candidate, _)| *candidate == id);
     let page = found.map(|(id, text)| format!("# {id}\n\n{text}\n"));

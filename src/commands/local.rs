@@ -55,7 +55,7 @@ pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
     format!("\n{devices}\ndriver {driver}, CUDA up to {cuda}; links of each GPU to the others: {links}\n")
 }
 
-/// Returns the part of a GPU that programs can use, for one cell.
+/// Returns the type of a GPU, or the types of its MIG slices, for one cell.
 fn type_text(gpu: &GpuDevice) -> String {
     let types: Vec<String> = gpu_types(gpu).iter().map(GpuType::to_string).collect();
     if types.is_empty() { format!("{}, in MIG mode without slices", gpu.name) } else { types.join(" ") }

@@ -1,4 +1,5 @@
-//! The subcommands: one file each with its help text, its arguments and one function.
+//! The subcommands: a file or folder each, with its help text and its arguments; and the parts that several
+//! subcommands share.
 
 mod add;
 mod ask;

@@ -190,7 +190,8 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
                 let why = why_none(policy, &plan);
                 Ok(PolicyResult { placed: plan.placed().len(), outcome, quality, time, why })
             }
-            // The problem may be too large for only one of the policies.
+            // A failure of one policy, for example because the problem is too large for it, does not stop the
+            // others.
             Err(failure) if failure.exit == Exit::Failed => Err(failure.message),
             Err(failure) => return Err(failure),
         };

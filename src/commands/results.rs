@@ -61,7 +61,7 @@ enum ResultFormat {
     Json,
 }
 
-/// Printed if no run has a metric to compare.
+/// Printed if all runs have ended and none has reported a metric.
 const NO_METRICS: &str =
     "no run has reported a metric; hsched help program shows how a program reports its epochs and metrics";
 
@@ -157,7 +157,7 @@ pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) 
 /// with these tags if no name is given. `list` is the command that lists all names.
 ///
 /// # Errors
-/// If a name belongs to no run and no sweep, or a tag to no run.
+/// If a name belongs to no run and no sweep, a tag to no run, or no named run has one of the tags.
 pub(super) fn meant(
     runs: Vec<RunResult>,
     names: &[String],

@@ -285,7 +285,7 @@ impl Args {
     }
 }
 
-/// Prints the scripts, or returns them for JSON.
+/// Prints the scripts, unless the output is JSON, and returns them for JSON.
 fn dry_run(args: &Args, context: &Context, scripts: &[(JobName, String)]) -> Result<Vec<Value>, Failure> {
     let json = |(name, script): &(JobName, String)| json!({ "name": name.as_str(), "state": "dry_run", "job_id": null, "message": null, "script": script });
     if args.format == Format::Table {

@@ -66,7 +66,8 @@ impl ThroughArgs {
     /// queue snapshot.
     ///
     /// # Errors
-    /// If the file is invalid, or Slurm does not answer.
+    /// If the file is invalid, the site forbids races, Slurm does not answer, or no job has a request that
+    /// can start.
     pub(super) fn entries(
         &self,
         context: &Context,

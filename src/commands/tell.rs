@@ -18,7 +18,7 @@ use hsched_model::JobName;
 use hsched_model::formats::{trial_json, trial_of};
 use hsched_ui::{Exit, Failure};
 
-/// Time between two reads of the state: a network file system does not notify of changes.
+/// Time between two checks of the state: a network file system does not report changes.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Print the results of trials, as lines of JSON for an optimiser

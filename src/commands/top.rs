@@ -22,9 +22,10 @@ use hsched_ui::{
 
 /// Show the jobs live in the terminal: GPUs, epochs, curves, expected starts
 ///
-/// Reads the state directory every two seconds and asks Slurm at most once a minute when it expects pending jobs to start. It changes
-/// nothing by itself. Keys: up and down select a job, l shows its output, e explains its state and why it is pending, c cancels it
-/// after you confirm, q quits. `hsched status` prints the same data once, also as JSON.
+/// Reads the state directory every two seconds, and asks Slurm at most once a minute for the expected starts
+/// of pending jobs. It changes nothing by itself. Keys: up and down select a job, l shows its output, e
+/// explains its state and why it is pending, c cancels it after you confirm, q quits. `hsched status` prints
+/// the same data once, also as JSON.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 

@@ -103,7 +103,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Prints the settings of a real run.
+    /// Prints what a real run would do.
     fn print_intent(&self, context: &Context, traces: usize, held_out: usize) -> Result<Exit, Failure> {
         let text = match self.format {
             Format::Json => json_text(&json!({

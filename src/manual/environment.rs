@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::settings::{KEYS, SITE_FILE_VARIABLE, SetBy, USER_FILE_VARIABLE};
 
-/// Environment variables that hsched reads besides settings.
+/// Environment variables on the page besides those of settings.
 const OTHERS: [(&str, &str); 9] = [
     (USER_FILE_VARIABLE, "Settings file of the user, instead of `~/.config/hsched/config.toml`"),
     (SITE_FILE_VARIABLE, "Site settings file, instead of `/etc/hsched/config.toml`"),

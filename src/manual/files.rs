@@ -67,7 +67,7 @@ pub(super) fn subcommands(command: &Command) -> Vec<&Command> {
     command.get_subcommands().flat_map(with_own).collect()
 }
 
-/// Returns the command without hidden subcommands, which completions would offer, and without `help`, which
+/// Returns the command without hidden subcommands, which the pages do not describe, and without `help`, which
 /// would repeat all others.
 fn shown(command: &Command) -> Command {
     let of_parts = Command::new("hsched")

@@ -27,7 +27,7 @@ pub struct Tensors {
     metadata: Option<BTreeMap<String, String>>,
 }
 
-/// Why bytes are not a valid file.
+/// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FileError {
     #[error("is not a safetensors file: {0}")]
@@ -70,7 +70,7 @@ impl Tensors {
     /// Parses a file.
     ///
     /// # Errors
-    /// If it is truncated or inconsistent, or a tensor has a type that cannot be merged.
+    /// If it is not a valid safetensors file, or a tensor has a type that cannot be merged.
     pub fn read(bytes: &[u8]) -> Result<Self, FileError> {
         let length = bytes.first_chunk::<LENGTH>().ok_or(FileError::Form("it is too short"))?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
@@ -108,7 +108,8 @@ impl Tensors {
     }
 }
 
-/// Returns the problem of the first invalid entry in a refused header.
+/// Returns the problem of the first invalid entry in a refused header; `None` if the header is not a JSON
+/// object, or if each of its entries is valid by itself.
 fn wrong_entry(header: &[u8]) -> Option<String> {
     let entries: Map<String, Value> = serde_json::from_slice(header).ok()?;
     entries.into_iter().filter(|(name, _)| name != METADATA).find_map(|(name, entry)| {

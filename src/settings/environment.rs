@@ -27,9 +27,11 @@ pub struct CommandLineSetting {
 /// Prefix of variables that set keys.
 const PREFIX: &str = "HSCHED_";
 
-/// Variable with the path of the site's settings file, instead of the default one.
+/// Variable with the path of the site's settings file, instead of the default one; if it is empty, no site
+/// file is read.
 pub const SITE_FILE_VARIABLE: &str = "HSCHED_SITE_CONFIG";
-/// Variable with the path of the user's settings file, instead of the default one.
+/// Variable with the path of the user's settings file, instead of the default one; if it is empty, no user
+/// file is read.
 pub const USER_FILE_VARIABLE: &str = "HSCHED_CONFIG";
 
 /// Variables of training processes, without their prefix; such a process may call hsched.
@@ -184,7 +186,8 @@ fn outside_brackets(text: &str) -> Vec<&str> {
     text.split(splits).collect()
 }
 
-/// Returns a problem if an unknown variable is similar to a known one.
+/// Returns a problem if an unknown variable is similar to one that sets a key or names a settings file.
+/// Returns `None` for variables of training processes, and for those that are most similar to one of these.
 fn slip(name: &str, variable: &str, origin: &Origin) -> Option<SettingsProblem> {
     let files = [SITE_FILE_VARIABLE, USER_FILE_VARIABLE];
     if OF_TRAINING.contains(&name) || files.contains(&variable) {

@@ -87,7 +87,8 @@ impl File<'_> {
         Origin::File { layer: self.layer, path: self.path.to_owned(), line }
     }
 
-    /// Reports nodes that two hostlists of the file contain: TOML tables have no order that could decide.
+    /// Reports nodes that two hostlists of the file contain, at most one for each hostlist: TOML tables have
+    /// no order that could decide.
     fn check_overlaps(&mut self) {
         let mut first: BTreeMap<NodeName, &str> = BTreeMap::new();
         for entry in self.entries.iter().filter(|entry| entry.key.name == "node_gbps") {

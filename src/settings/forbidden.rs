@@ -7,7 +7,8 @@ pub enum Feature {
     Race,
     /// `hsched submit --pack` and `--together`, and `hsched run` inside a Slurm job.
     Together,
-    /// `hsched when`, `why` and `--queue`, which read the whole queue and the jobs of all users.
+    /// `hsched when`, `why`, `--queue` and all other estimates that read the whole queue, with the jobs of
+    /// all users.
     Queue,
 }
 

@@ -260,7 +260,7 @@ pub static KEYS: [Key; 27] = [
         name: "notify",
         form: "shell line",
         help: "Command that hsched watch and hsched run call when jobs complete, fail, or cannot start without your help; it gets one line per job on standard input, and is killed after 30 s",
-        // The command runs on the login node without confirmation.
+        // The command runs without confirmation, on the node of `hsched watch` or `hsched run`.
         set_by: SetBy::NoProject,
         set: |settings, given| {
             let text = one_line(given.text()?)?;
@@ -336,7 +336,7 @@ impl Key {
     /// Returns the key with that name.
     ///
     /// # Errors
-    /// If there is none; the error suggests the nearest.
+    /// If there is none; the error suggests the nearest if its name is similar.
     pub fn named(name: &str) -> Result<&'static Self, ValueError> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
             let error = ValueError::new("is not a known key").id(ErrorId::UnknownKey);

@@ -11,7 +11,7 @@ use hsched_model::formats::ValueError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsProblem {
     pub origin: Origin,
-    /// The key, such as `capacity.v100`; empty for the whole file.
+    /// The key, such as `capacity.v100`; empty for a whole file and for an unknown variable.
     pub key: String,
     pub error: ValueError,
 }

@@ -54,7 +54,7 @@ enum Project {
     Untrusted(PathBuf),
 }
 
-/// Returns the width for text from the variable COLUMNS, if it is set.
+/// Returns the width for text from the variable COLUMNS, if it is a whole number above 0.
 pub fn columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
@@ -70,7 +70,7 @@ pub fn own_slurm_restarts() -> u32 {
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The values of a Slurm job's environment variables; `None` if a variable is not set.
+/// The values of a Slurm job's environment variables; `None` if a variable is not set or is not a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlurmJobFacts {
     pub nodes: Option<u32>,
@@ -184,7 +184,8 @@ impl Sources {
         }
     }
 
-    /// Searches for a project file in the current directory and its parents, up to the home directory.
+    /// Searches for a project file in the current directory and its parents, up to and including the home
+    /// directory; up to the root if the current directory is not inside the home directory.
     fn project(&self) -> Project {
         let start = self.directory.as_deref().unwrap_or(Path::new(""));
         for directory in start.ancestors() {

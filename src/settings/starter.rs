@@ -1,5 +1,5 @@
-//! The settings file that `hsched init` writes: every key with its help, commented out unless its value is
-//! known.
+//! The settings file that `hsched init` writes: every key that all layers may set, with its help, commented
+//! out unless its value is known.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +25,8 @@ const HEAD: &str = "\
 ";
 
 impl Starter {
-    /// Returns the text of the file, which is valid unchanged and with any one of its keys uncommented.
+    /// Returns the text of the file, which is valid unchanged and after any of its keys is uncommented,
+    /// together with the heading of its table if it has one.
     pub fn to_toml(&self) -> String {
         let mut text = HEAD.to_owned();
         // TOML requires tables after all other keys.
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Checks the syntax and values of a whole file with the given lines set.
+    /// Checks the syntax and the values of a whole file.
     fn check(text: &str) {
         let (entries, problems) = file::parse(Layer::Project, Path::new("hsched.toml"), text);
         assert!(problems.is_empty(), "{problems:?}\n{text}");

@@ -54,7 +54,8 @@ impl TestMachine {
         Settings::load(&self.sources).unwrap_or_else(|problems| panic!("{problems}"))
     }
 
-    /// Returns the output of `config show` for the keys that differ from their defaults, or the problems.
+    /// Returns the keys that a layer above the defaults sets, as in `config show`, and the notes; or the
+    /// problems.
     fn show(&self) -> String {
         let shown = match Settings::load(&self.sources) {
             Ok(settings) => {

@@ -5,8 +5,8 @@ all shares were equal, so the loss must be weighted; this package does that. It 
 speeds, saves checkpoints, and stops on SIGUSR1. See docs/training.md of hsched.
 
 It also works under torchrun and as a single process; the shares are then equal. Without torch, a program can use
-`init`, `BatchSampler`, `Rank.report`, `stop_requested` and `leave`, but not `Training`. Needs Python 3.8 and, if used,
-torch 1.13. You may copy this folder freely.
+`init`, `BatchSampler`, `Rank.report`, `stop_requested` and `leave`, but not `Training`. Needs Python 3.8 or later and, if
+torch is used, torch 1.13 or later. You may copy this folder freely.
 """
 import importlib
 from dataclasses import replace

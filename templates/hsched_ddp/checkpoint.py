@@ -13,12 +13,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from .optional import torch
 from .values import FirstFormat, Refused, decode, encode
 
-FORMAT = 4  # of checkpoints; those of hsched 0.1.0 have no key `format`, which means 1; formats 1 and 2 count steps
+FORMAT = 4  # of checkpoints; those of hsched 0.1.0 have no key `format`, which means 1; formats 1 and 2 count steps, later ones samples
 WITHOUT_FOLDER = 3  # the format of checkpoints without a folder of the program, which earlier versions can also read
 
 
 class Damage(Refused):
-    """A checkpoint has changed since it was written."""
+    """A checkpoint is incomplete, cannot be read, or has changed since it was written."""
 
 
 def read_plain(path: str) -> Any:
@@ -54,7 +54,7 @@ def read_plain(path: str) -> Any:
 
 
 def _check_owner(path: str, file: Any) -> None:
-    """Refuses a file of another user in a directory that other users can write to."""
+    """Refuses a file of another user in a directory that other users can write to, unless HSCHED_TRUST_CHECKPOINT is 1."""
     folder, me = os.stat(os.path.dirname(path) or "."), os.geteuid()
     owners = {os.lstat(path).st_uid, os.fstat(file.fileno()).st_uid} - {me}
     if owners and (folder.st_uid not in (me, 0) or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and os.environ.get("HSCHED_TRUST_CHECKPOINT") != "1":
@@ -150,7 +150,7 @@ class Files:
         return own or sha256(path)
 
     def _known(self) -> List[str]:
-        """Returns the known hashes."""
+        """Returns the known hashes; empty if the file with them is missing or cannot be read."""
         with contextlib.suppress(OSError, ValueError):
             with open(self.hashes, encoding="ascii") as file:
                 return [line.split()[0] for line in file if line.strip()]

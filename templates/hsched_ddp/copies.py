@@ -36,13 +36,13 @@ class Copies:
         self.folder = Folder(env["HSCHED_ROUND_DIR"], self.number, int(env["HSCHED_COPIES"]), float(env.get("HSCHED_COPY_SILENCE_S", 60)))
         self.length_s = float(env.get("HSCHED_COPY_ROUND_S", 360))
         self.keeps = env.get("HSCHED_COPY_OPTIMIZER", "keep") != "reset"
-        self.round: Dict[str, Any] = {}  # the round that it trains in
+        self.round: Dict[str, Any] = {}  # the round in which this copy trains
         self._base = ""  # the hash of the file of that round
-        self._is_ahead = False  # whether it had to resume from the checkpoint of a later epoch than the program is in
-        self._writes = False  # whether it decided on that round, and so writes its checkpoint
+        self._is_ahead = False  # whether this copy had to resume from the checkpoint of a later epoch than the program is in
+        self._writes = False  # whether this copy decided on that round, and therefore writes the checkpoint at its start
         self._before: Dict[str, Dict[str, Any]] = {"schedulers": {}, "groups": {}}  # their states at the start of the round
         self._calls: Dict[str, int] = {}  # how far each scheduler advances in a step
-        self._expected: Dict[str, int] = {}  # where each of them was before the step
+        self._expected: Dict[str, int] = {}  # where each scheduler was before the step
         self._first: List[Any] = []
         self._last: Any = deque(maxlen=_LOSSES)
         self._after: Optional[List[float]] = None  # the merged model's loss, and its error
@@ -119,7 +119,7 @@ class Copies:
     # The end of a round
 
     def hand_in(self, done: Ranges) -> None:
-        """Writes the results of this copy for the merge."""
+        """Writes the results of this copy for the merge; does nothing if the round has no steps for it."""
         if str(self.number) not in self.round["members"]:
             return
         done = join(done)
@@ -214,8 +214,8 @@ class Copies:
     def _propose(self, number: int, last: Optional[Dict[str, Any]], base: str, results: Optional[Mapping[int, Dict[str, Any]]]) -> None:
         """Decides on the round after round `number`, whose hash is `base`, unless another copy has.
 
-        `last` and `results` are the decision about round `number` and its results; `results` is None if this copy did
-        not take part in that round.
+        `last` and `results` are the decision about round `number` and its results. `last` is None before the first round;
+        `results` is None if this copy did not take part in that round.
         """
         merged = self._acceptable(number, results or {})
         left, epoch = self._left(last, merged)
@@ -348,7 +348,7 @@ class Copies:
 
     def begin_epoch(self) -> None:
         """Starts the first round of an epoch, after the program's work between epochs."""
-        if self._is_ahead:  # the checkpoint already contains it
+        if self._is_ahead:  # the checkpoint already includes that work
             self._is_ahead = False
             return self.enter()
         self.training.epoch = self.round["epoch"]

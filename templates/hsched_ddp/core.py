@@ -95,7 +95,8 @@ class Rank:
         """Returns the starts of the replicas' parts of a block of samples, and the end of the last one; [replicas + 1].
 
         In a whole global batch, each part is the replica's batch. Any other block is divided in proportion. If possible, each
-        part has at least two samples (or one, if the replica's batch is one), or else at least one.
+        part has at least two samples (or one, if the replica's batch is one), or else at least one. Parts can be empty only if
+        the block has fewer samples than there are replicas.
         """
         least = [min(batch, 2) for batch in self.batches]
         if sum(least) > block:
@@ -179,8 +180,8 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
     """Handles the stop signal, chooses the device, and initialises the process group. Call it once, before anything else.
 
     `global_batch`, `epochs` and `replica_size`, the number of ranks that hold one copy of the model together, apply only
-    if hsched does not set them; a single process is a replica of one rank. The backend is NCCL on GPUs; it is gloo on
-    CPUs, and on MIG slices, because NCCL cannot form a ring over them. With NCCL, the ranks also form a gloo group to
+    if hsched does not set them; a single process is a replica of one rank. The default backend is NCCL on GPUs; it is gloo
+    on CPUs, and on MIG slices, because NCCL cannot form a ring over them. With NCCL, the ranks also form a gloo group to
     agree on stops and counts. Without torch, there is no device and no process group.
 
     If hsched starts the job early (HSCHED_GATE), this waits until the job may use its device.

@@ -37,7 +37,7 @@ class Loader:
         training.begin()
 
     def __len__(self) -> int:
-        """Returns the steps of an epoch."""
+        """Returns the number of steps in an epoch."""
         return self.places.steps
 
     def __iter__(self) -> Iterator[Any]:
@@ -54,7 +54,7 @@ class Loader:
         yield from self.training.steps(self.batches, self.count)
 
     def close(self, is_whole: bool = True) -> None:
-        """Ends the current epoch, if there is one, or saves its finished steps. All ranks must call this."""
+        """Ends the current epoch, if there is one; if it is not whole, saves its finished steps instead. All ranks must call this."""
         if not self._is_open or self.training is None:
             return
         self._is_open = False
@@ -79,7 +79,7 @@ def numbered(name: str, parts: List[Any]) -> Dict[str, Any]:
 
 
 class Part:
-    """A part of a checkpoint, made of two functions; models that they refer to are not searched."""
+    """A part of a checkpoint, made of two functions; the check for models in DDP does not see what they refer to."""
 
     def __init__(self, get: Callable[[], Dict[str, Any]], put: Callable[[Dict[str, Any]], None]) -> None:
         self.state_dict, self.load_state_dict = get, put

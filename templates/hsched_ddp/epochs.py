@@ -150,7 +150,7 @@ class Epochs:
     # Shares that change
 
     def _offered(self, is_parking: bool) -> List[float]:
-        """Returns the shares that rank 0 has found, as numbers to be summed over ranks: zeros on other ranks; empty if hsched writes none."""
+        """Returns the new shares that rank 0 has found, as numbers to be summed over ranks; zeros on other ranks and if there are none; empty if hsched writes none."""
         if not self._shares:
             return []
         found = None
@@ -188,7 +188,7 @@ class Epochs:
             elif state == "parked":
                 moved.put_back()
                 if self.me.device.type == "cuda":
-                    torch.cuda.empty_cache()  # frees cached memory
+                    torch.cuda.empty_cache()  # so that other processes can use the memory
 
         with self.progress.during("parked"):
             leaving = self.me.gate.hold(PARKED, enter)

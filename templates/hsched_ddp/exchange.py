@@ -15,7 +15,7 @@ from .core import Rank
 from .optional import dist, torch
 
 BUCKET_BYTES = 25 << 20  # size of a bucket of gradients, as in DDP
-SPARSE = 1 << 16  # what a rank with a sparse gradient adds to the number of ranks that have one
+SPARSE = 1 << 16  # added, for each rank with a sparse gradient, to the number of ranks with a gradient
 
 
 class Bucket:
@@ -189,7 +189,7 @@ class Exchange:
     # At the end of a step
 
     def before_optimizer(self) -> None:
-        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it steps earlier."""
+        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it steps earlier, or if a rank has no samples."""
         if not self._is_inside:
             return
         if not self._is_last_pass:
@@ -228,7 +228,7 @@ class Exchange:
         self._share_buffers(next(rank for rank, size in enumerate(self._sizes) if size))
 
     def _agree(self) -> Tuple[List[Any], AbstractSet[Any], bool, bool]:
-        """Returns the parameters with a gradient on any rank, those with a sparse one, whether any came too late, and whether all ranks were regular."""
+        """Returns the parameters with a gradient on any rank, those with a sparse one, whether any came too late, and whether all were regular and none was sparse."""
         is_regular = min(self._sizes) > 0 and all(self._count.get(own) == (1 if own.grad is not None else None) for own in self._parameters)
         facts = [int(bool(self._late)), int(is_regular)]
         facts += [0 if own.grad is None else 1 + SPARSE * own.grad.is_sparse for own in self._parameters]

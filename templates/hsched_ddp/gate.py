@@ -33,7 +33,7 @@ class Gate:
             self._bell = os.open(self._own + ".bell", os.O_RDWR | os.O_NONBLOCK)
 
     def read(self) -> Tuple[int, str]:
-        """Returns the number of hsched's last request, and the request: go, park or offload."""
+        """Returns the number of hsched's last request, and the request: go, park or offload; 0 and go if there is none."""
         try:
             with open(self.path) as file:
                 wish = json.load(file)
@@ -80,7 +80,7 @@ class Gate:
 
 
 def memory() -> Dict[str, int]:
-    """Returns the peak host memory of this process and, of its device, the total, the current and the peak memory, in bytes."""
+    """Returns the peak host memory of this process and, if it uses a GPU, the total memory there and its reserved and peak memory, in bytes."""
     own = {"host": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         own.update(device=torch.cuda.mem_get_info()[1], held=torch.cuda.memory_reserved(), peak=torch.cuda.max_memory_reserved())

@@ -70,7 +70,7 @@ class Mixin:
     # Start and end of a training
 
     def _init_training_state(self, max_steps: int, *arguments: Any, **named: Any) -> Tuple[int, int]:
-        """Wraps the model before the loop starts, and resumes from the checkpoint; returns the number of finished epochs."""
+        """Wraps the model before the loop starts, and resumes from the checkpoint; returns the number of finished epochs, and 0 as the steps to skip."""
         super()._init_training_state(max_steps, *arguments, **named)  # type: ignore[misc]
         loader = self._loader
         assert loader is not None and core.started is not None
@@ -109,7 +109,7 @@ class Mixin:
         return Part(get, put)
 
     def _take_metrics(self) -> None:
-        """Puts the last evaluation into the report of the epoch."""
+        """Puts the evaluations after the current step into the report of the epoch."""
         training = self.training
         assert training is not None
         for line in self.state.log_history:
@@ -156,7 +156,7 @@ class Mixin:
 
 
 class _Place(TrainerCallback):  # type: ignore[misc]
-    """Tells other callbacks the position in an epoch that was interrupted by a stop."""
+    """Tells other callbacks the position in the epoch after each step, because Trainer does not count the steps before a stop."""
 
     def __init__(self, training: Training) -> None:
         self._training = training

@@ -21,7 +21,7 @@ from .step import Step
 from .training import Training
 from .values import Refused, encode
 
-# The package that the program has imported, if any.
+# pytorch_lightning if the program has imported it and not lightning.pytorch; otherwise lightning.pytorch.
 _NAME = "pytorch_lightning" if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules else "lightning.pytorch"
 pl: Any = importlib.import_module(_NAME)
 environments: Any = importlib.import_module(_NAME + ".plugins.environments")
@@ -55,7 +55,7 @@ class Environment(environments.LightningEnvironment):  # type: ignore[misc]
         return self._me.world_size
 
     def set_world_size(self, size: int) -> None:
-        """Does nothing: Lightning computes it from equal nodes."""
+        """Does nothing: Lightning computes the size as if all nodes had the same number of ranks."""
 
     def global_rank(self) -> int:
         return self._me.rank

@@ -28,7 +28,8 @@ class MergeError(ValueError):
 def merge_tensors(name: str, parts: Sequence[Any], weights: Sequence[float]) -> Any:
     """Returns the weighted mean of floating-point tensors, computed in float64, or the maximum of counters.
 
-    Raises MergeError if other integers differ.
+    Counters are integers with at most one element, and floats named `step`. Raises MergeError if other integers, the
+    shapes or the types differ, or if a number is not finite.
     """
     first = parts[0]
     if any(part.shape != first.shape or part.dtype != first.dtype for part in parts):
@@ -144,7 +145,7 @@ def write_file(path: str, chunks: Iterable[bytes]) -> str:
 
 
 def read_json(path: str) -> Optional[Dict[str, Any]]:
-    """Returns the content of a file; None if it does not exist or is incomplete."""
+    """Returns the JSON object in a file; None if there is none, for example because the file does not exist or is incomplete."""
     try:
         with open(path, "rb") as file:
             content = json.loads(file.read())

@@ -16,7 +16,7 @@ MEGABYTES = 16
 REPEATS = 3
 # The seconds that the transfers may take; with less time left, nothing is checked.
 TRANSFERS_S = 10.0
-# A link between nodes is slow if its speed is below this fraction of the speed of the other links.
+# A link between nodes is slow if its speed is below this fraction of the median speed of all links between nodes.
 SLOW = 0.125
 # The number of links between nodes from which the usual speed is known.
 ENOUGH = 4

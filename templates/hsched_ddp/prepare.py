@@ -30,7 +30,7 @@ def prepare(model: Any, optimizer: Any, dataset: Any, *, global_batch: Optional[
     if me.shares_model:
         raise ValueError("replicas of several ranks hold the model together as the program says: use init(), BatchSampler and Training, as in examples/replicas")
     model.to(me.device)
-    if optimizer.state:  # it moves to the device of the parameters
+    if optimizer.state:  # this moves the state to the device of the parameters
         optimizer.load_state_dict(optimizer.state_dict())
     sampler, loader = _data(dataset, me, collate_fn, seed, num_workers, stateful)
     if scheduler is not None:

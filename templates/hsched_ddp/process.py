@@ -55,7 +55,7 @@ def _end() -> None:
     DistributedDataParallel keeps gloo's threads alive. A thread that frees a tensor after the interpreter is gone would
     abort the process. Registered on import, so that handlers of the program run first.
     """
-    if _left is None or getattr(sys, "last_value", None) is not None:  # or an exception was raised after that
+    if _left is None or getattr(sys, "last_value", None) is not None:  # no `leave`, or an exception after it
         return
     multiprocessing.util._exit_function()  # type: ignore[attr-defined]  # ends a loader's workers and frees their shared memory
     logging.shutdown()

@@ -29,7 +29,7 @@ def without(ranges: Ranges, rest: Ranges) -> Ranges:
 
 
 def take(ranges: Ranges, most: int) -> Tuple[Ranges, Ranges]:
-    """Returns the first steps of ranges, and the rest."""
+    """Returns the first `most` steps of ranges (all if there are fewer), and the rest."""
     taken, rest = [], []
     for begin, end in ranges:
         own = min(end - begin, most)

@@ -50,7 +50,7 @@ class ReplicaExchange:
         self._is_inside, self._is_last_pass = True, is_last
 
     def before_optimizer(self) -> None:
-        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it steps earlier."""
+        """Exchanges gradients for an optimizer that steps within the last pass; raises RuntimeError if it steps earlier, or if a replica has no samples."""
         if not self._is_inside:
             return
         if not self._is_last_pass:
@@ -163,7 +163,7 @@ class ReplicaExchange:
                 self._copy(bucket, source)
 
     def _check_alike(self) -> None:
-        """Raises ValueError on all ranks if ranks that exchange with each other hold different parameters."""
+        """Raises ValueError on ranks that exchange with each other, on all of them, if they hold different parameters or buffers."""
         own = [(tuple(self._shape(one)), str(one.dtype)) for one in (*self._parameters, *self._buffers)]
         others: List[Any] = [None] * dist.get_world_size(self._control)
         dist.all_gather_object(others, own, group=self._control)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def join(me: Rank, timeout: datetime.timedelta, backend: str) -> Dict[str, Any]:
-    """Exchanges the replicas of all ranks; returns the fields of `Rank` that follow from them, by name. All ranks must call this."""
+    """Gathers the position of each rank in its replica; returns the fields of `Rank` that follow from them, by name. All ranks must call this."""
     places: List[Any] = [None] * me.world_size
     dist.all_gather_object(places, (me.replica, me.replica_rank, me.replica_size), group=me.control)
     members = _members(places, me.replicas)

@@ -133,7 +133,7 @@ class Saving:
         return saved
 
     def _take(self, saved: Dict[str, Any]) -> None:
-        """Restores the saved state."""
+        """Restores the saved state; raises ValueError if the checkpoint is of a different training."""
         if ("sharded" in saved) != (self._folders is not None):
             raise ValueError("%s is of a training %s; %s" % (self.path, "whose replicas have several ranks, and this one has no checkpoint=..." if "sharded" in saved
                                                             else "without replicas of several ranks, and this one has them", _BOTH))
@@ -162,7 +162,7 @@ class Saving:
             self.me.report(saved["unreported"])  # rank 0 may have ended between the checkpoint and the report
 
     def restore(self) -> None:
-        """Returns to the last checkpoint, if there is one, and discards later progress."""
+        """Returns to the last checkpoint and discards later progress. Without a checkpoint, only the position returns to the start."""
         if not self.resume():
             self.sampler.cut(self.me.replicas)
             self.sampler.note_steps(0)
@@ -184,9 +184,9 @@ class Saving:
             raise Refused("%s cannot be saved in a checkpoint: %s; change its state_dict() to return only these" % (name, error)) from None
 
     def _check_states(self) -> None:
-        """Refuses values early that could not be saved after the epoch."""
+        """Raises Refused before the first epoch for values that could not be saved after it."""
         for name, part in self._parts():
-            state = None  # the part is not ready, but may be when it is saved
+            state = None  # unchanged if the part is not ready; it may be when it is saved
             if not isinstance(part, torch.nn.Module):
                 with contextlib.suppress(Exception):
                     state = part.state_dict()

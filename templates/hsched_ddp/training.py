@@ -35,7 +35,7 @@ class Training(Epochs, Saving, Evaluation):
         """`model` is a DistributedDataParallel model, compiled or not; with one rank, it may be any module. If
         several models are trained together, as in a GAN, pass all of them in `models`.
 
-        In a job whose replicas have several ranks, it is the model as shared by the ranks of a replica, with
+        In a job whose replicas have several ranks, `model` is the model as shared by the ranks of a replica, with
         `fully_shard` or `parallelize_module` and `mesh=me.replica_mesh`, or in another way; this class averages its gradients
         between replicas. `checkpoint` then saves models and optimizers: `checkpoint.save(folder)` is called on all ranks
         of the first replica, `checkpoint.load(folder)` on all ranks, whose number may have changed.
@@ -211,7 +211,7 @@ class Training(Epochs, Saving, Evaluation):
         """Times passes at two batch sizes, the micro-batch and half of it, and reports them: (samples, seconds) pairs.
 
         `loss_of` returns the loss of a batch from the loader. Gradients, buffers and random states are restored, so
-        that the training does not change. Call it on all ranks, before the first epoch.
+        that the training does not change. Call it on all ranks, before the first epoch. Under `hsched probe`, exits afterwards.
         """
         if self.sampler.samples is None:
             raise ValueError("probe() needs a data set with an index, and this is a stream")
@@ -246,7 +246,7 @@ class Training(Epochs, Saving, Evaluation):
         return pairs
 
     def _sum(self, values: List[float], later: bool = False) -> Any:
-        """Returns the sums over all ranks as a tensor. This synchronises all ranks, unless the result is for later."""
+        """Returns the sums over all ranks as a tensor, for which all ranks wait. With `later`, returns the running operation and the tensor instead, without waiting."""
         sums = torch.tensor(values, dtype=torch.float64, device="cpu")  # a GPU would have to finish all its work first
         work = dist.all_reduce(sums, group=self._group, async_op=later)
         return (work, sums) if later else sums

@@ -20,8 +20,8 @@ class Refused(RuntimeError):
 def encode(value: Any, name: str) -> Any:
     """Returns a value in a form that every torch since 1.13 reads with `weights_only=True`; `decode` returns the value.
 
-    Integers, strings, lists, dicts and tensors keep their types; other supported values, such as floats, become a
-    tuple: the kind, then the parts.
+    None, booleans, integers, strings, lists, dicts and tensors keep their types; other supported values, such as floats,
+    become a tuple: the kind, then the parts.
     A method in the state of a learning-rate scheduler is left out, because the next scheduler has its own.
     Raises Refused for anything else, with its position after `name`.
     """

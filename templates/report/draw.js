@@ -35,7 +35,7 @@ function duration(seconds) {
   return whole >= 3600 ? `${sign}${Math.floor(whole / 3600)} h ${two((whole / 60) % 60)} min` : `${sign}${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
 }
 
-/** Returns an estimated duration: of a long one, seconds mean nothing. */
+/** Returns an estimated duration in words, without seconds from 10 min on. */
 const estimated = (seconds) => (seconds >= 599.95 ? duration(Math.round(seconds / 60) * 60).replace(/ 00 s$/, "") : duration(seconds));
 
 const number = (value, digits = 3) =>
@@ -43,7 +43,7 @@ const number = (value, digits = 3) =>
 const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
-/** Returns a name of at most so many letters, without its middle where it is longer: names of one family differ at their ends. */
+/** Returns a name with at most `most` characters. A longer name loses its middle, because related names differ at their ends. */
 function shortened(name, most) {
   if (name.length <= most) return name;
   const head = Math.floor(most / 3);
@@ -56,7 +56,7 @@ function moment(seconds) {
   return new Date(seconds * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
-/** Returns round values between two, about as many as asked for, and whole ones where others mean nothing. */
+/** Returns about `count` round values from `low` to `high`; only whole numbers if `isWhole`. */
 function roundTicks(low, high, count, isWhole) {
   const rough = Math.max((high - low) / Math.max(count, 1), isWhole ? 1 : 0);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -87,7 +87,7 @@ function dateText(at, step) {
   return step < 86400 && !/^00:00(:00)?$/.test(time) ? time : date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
-/** Returns a length of time in the largest unit that a step has. */
+/** Returns a length of time in the largest unit that is not longer than a step. */
 function plain(at, step) {
   if (at === 0) return "0";
   if (step >= 86400) return `${+(at / 86400).toFixed(1)} d`;
@@ -113,7 +113,7 @@ function table(caption, columns, rows, mark = () => null) {
   return scrolled(caption, element("tr", {}, ...head), element("tbody", {}, ...rows.map(line)));
 }
 
-/** Returns the parts of a table as one that scrolls by itself where it is wider than the page. */
+/** Returns a table of these parts below its caption, in a box that scrolls if the table is wider than the page. */
 function scrolled(caption, head, body) {
   const own = element("table", { "aria-label": caption }, element("thead", {}, head), body);
   return element("div", {}, element("p", { class: "note" }, caption), element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, own));

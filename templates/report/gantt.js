@@ -2,7 +2,7 @@
 "use strict";
 const MOST_ROWS = 600;
 
-/** Adds the chart of a run; `choose(job)` is called with the job that was pointed at or walked to. Returns how to mark a job. */
+/** Adds the chart of a run. `choose(job, isShown)` is called with the job under the pointer or selected by keys; null for none. Returns a function that marks a job. */
 function gantt(parent, run, [begin, end], choose) {
   const gpus = report.gpus.slice(0, MOST_ROWS);
   const rowHeight = gpus.length <= 24 ? 20 : gpus.length <= 64 ? 12 : gpus.length <= 200 ? 7 : 4;
@@ -55,7 +55,7 @@ function gantt(parent, run, [begin, end], choose) {
       const x = at(Math.max(start, from)), wide = Math.max(at(Math.min(stop, to)) - x, 0.8);
       for (const [first, count] of together(own)) {
         if (first >= gpus.length) continue;
-        // Of bars that one column would hide, the first is drawn.
+        // Of several bars within one column of pixels, only the first and those of the chosen job are drawn.
         const key = `${first} ${Math.round(x)}`;
         if (wide < 1 && drawn.has(key) && job !== chosen) continue;
         drawn.set(key, true);
@@ -114,7 +114,7 @@ function gantt(parent, run, [begin, end], choose) {
   return mark;
 }
 
-/** Moves by a pointer that is held down, zooms by two fingers. */
+/** Moves the chart with a pointer that is held down, and zooms it with two fingers. */
 function drag(box, moveBy, zoom, left, time) {
   const held = new Map();
   const gap = () => { const [a, b] = [...held.values()]; return Math.max(Math.abs(a - b), 20); };
@@ -129,7 +129,7 @@ function drag(box, moveBy, zoom, left, time) {
   });
 }
 
-/** Returns GPUs that stand below each other together: the first of them, and how many. */
+/** Groups GPUs in adjacent rows: returns the first GPU of each group, and the number of its GPUs. */
 function together(gpus) {
   const rows = [];
   for (const gpu of gpus) {

@@ -1,9 +1,10 @@
-// Charts of lines, dots and intervals that a pointer or the arrow keys read out.
+// Charts of lines, dots and intervals; the pointer or the arrow keys select the values that are read out.
 "use strict";
 
 /**
  * Adds a chart. `axes` are `x` and `y`, each `{label, text(value), log, time, from, to, least}`; `y.names` are the names of whole numbers
- * from 0 on. A series is `{name, points, steps, dots, until}` with points `[x, y, text, low, high]`; steps go on `until` some x. `summary` is what a screen reader says of the picture.
+ * from 0 on. A series is `{name, points, steps, dots, until}` with points `[x, y, text, low, high]`; a line keeps its last value up to
+ * x = `until`. `summary` describes the chart for screen readers.
  */
 function lineChart(parent, { title, summary, x, y, series, diagonal = false, height = 260 }) {
   series = series.filter((own) => own.points.length > 0);
@@ -81,16 +82,16 @@ function drawSeries(picture, own, place, atX, atY) {
   picture.append(shape("path", { d: path, fill: "none", stroke: colour(place), "stroke-width": 2, "stroke-dasharray": DASHES[place % 7] }));
 }
 
-/** Returns a dot: those of the second series are squares with a hole, so that they differ in grey. */
+/** Returns a dot; in every second series it is a hollow square, so that the series also differ in grey. */
 function dot(x, y, place) {
   return place % 2 === 0 ? shape("circle", { cx: x, cy: y, r: 3.5, fill: colour(place), "fill-opacity": 0.65 })
     : shape("rect", { x: x - 3.2, y: y - 3.2, width: 6.4, height: 6.4, fill: "var(--paper)", stroke: colour(place), "stroke-width": 2 });
 }
 
-/** Returns how wide the longest of some names is, up to a part of the chart. */
+/** Returns the width of the longest name, at most 40 % of the width of the chart. */
 const nameRoom = (names, width) => Math.min(Math.max(...names.map((name) => 6.6 * name.length)) + 10, width * 0.4);
 
-/** Returns what all series are at a value of x, in words. */
+/** Returns the values of all series at a value of x, in words. */
 function read(value, x, y, series) {
   const parts = series.map((own) => {
     const point = own.steps ? own.points.filter((point) => point[0] <= value).at(-1) : own.points.find((point) => point[0] === value);
@@ -109,7 +110,7 @@ function nearest(sorted, value) {
   return Math.abs(sorted[low] - value) <= Math.abs(sorted[high] - value) ? sorted[low] : sorted[high];
 }
 
-/** Returns where values are on an axis, from 0 to 1. */
+/** Returns the scale of an axis: `along` maps a value to a position from 0 to 1, `at` maps a position to a value, and `ticks` lists marks. */
 function scale(axis, values) {
   const usable = values.filter((value) => Number.isFinite(value) && (!axis.log || value > 0));
   const least = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);

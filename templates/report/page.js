@@ -3,7 +3,7 @@
 const times = spanOfReport();
 const hours = (seconds) => duration(seconds);
 
-/** Returns when what is shown begins and ends; null where nothing has a time. */
+/** Returns the earliest and the latest time to be shown; null if no job has run. */
 function spanOfReport() {
   let begin = Infinity, end = -Infinity;
   for (const job of report.jobs) begin = Math.min(begin, job.arrival_s);
@@ -85,7 +85,7 @@ function story(run, number) {
   return `${job.name}: ${parts.filter(Boolean).join(", ")}`;
 }
 
-/** Adds the table of jobs, which sorts and filters; returns how to mark a row. */
+/** Adds the table of jobs, which can be sorted and filtered; returns an object whose `mark` marks the row of a job. */
 function jobTable(parent, run, choose) {
   const counts = new Map();
   const held = new Map();
@@ -163,7 +163,7 @@ function predictions() {
     series: [{ name: "", dots: true, points: waited.map((own) => [own.q50_s, own.waited_s, `${own.job} (${own.gpus}): estimated ${duration(own.q50_s)}, waited ${duration(own.waited_s)}`, own.q10_s, own.q90_s]) }] });
 }
 
-/** Returns an axis for each name: logarithmic if lengths of time differ much, with what is less than `least` at its beginning. */
+/** Returns an axis for each name: logarithmic if the longest time is more than 30 times the shortest; times below `least` are then at its start. */
 function lengthAxes(names, lengths, least) {
   const positive = lengths.filter((length) => length > 0);
   const shortest = Math.max(positive.reduce((a, b) => Math.min(a, b), Infinity), least), longest = positive.reduce((a, b) => Math.max(a, b), 0);

@@ -2,10 +2,11 @@
 """Trains small models on the data that scikit-learn ships and writes their learning curves, one JSON line each.
 
     python3 make_curves.py classic OUT.jsonl    # needs scikit-learn; also writes OUT.npz with the data, scaled and split
-    python3 make_curves.py nets OUT.jsonl       # needs PyTorch and the OUT.npz of the first command
+    python3 make_curves.py nets OUT.jsonl       # appends; needs PyTorch and the OUT.npz of the first command
 
-Every curve is another model, data set, schedule or size; no two differ by the seed alone. The grids are written down
-here as they were first drawn up; no curve was left out for what it looked like.
+Each curve has a different model, data set, schedule or size; no two differ only in the seed. The grids are written down
+here as they were first drawn up. No curve was left out for what it looked like, except those that diverge before the
+sixth value.
 """
 
 import itertools

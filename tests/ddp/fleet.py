@@ -1,4 +1,4 @@
-"""Whole programs as hsched starts them: a process for each rank, with its variables and already imported modules."""
+"""Whole programs as hsched starts them: a process for each rank, with hsched's variables and the modules that this process has imported."""
 import json
 import os
 import pickle

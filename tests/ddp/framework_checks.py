@@ -50,7 +50,10 @@ def trained(train: Train, folder: str, double: bool, batches: Sequence[int], mic
 
 
 def checked(train: Train, double: bool, epochs: int, metric: str, limit: float = 1e-12) -> Optional[float]:
-    """Trains with shares 6,2, stops in the third epoch, resumes with 5,2,1; returns the difference of the weights from those of one process."""
+    """Trains with shares 6,2, stops in the third epoch, resumes with 5,2,1; returns the difference of the weights from those of one process.
+
+    Returns 0 for a difference that `limit` (1e-6 in float32) allows but that is not below 1e-12.
+    """
     folder = tempfile.mkdtemp(prefix="hsched-framework-")
     try:
         return _checked(train, double, epochs, metric, os.path.join(folder, "together"), os.path.join(folder, "alone"), limit)
@@ -88,7 +91,10 @@ def _check_reports(together: str, alone: str, epochs: int, metric: str, limit: f
 
 
 def corrected(train: Train, epochs: int, limit: float = 1e-12) -> float:
-    """Trains with shares 6,2, which become 5,3 and then 2,6 during the run; returns the difference from one process."""
+    """Trains with shares 6,2, which become 5,3 and then 2,6 during the run; returns the difference from one process.
+
+    Returns 0 for a difference that `limit` allows but that is not below 1e-12.
+    """
     folder = tempfile.mkdtemp(prefix="hsched-framework-")
     together, alone = os.path.join(folder, "together"), os.path.join(folder, "alone")
     close = hsched_ddp.epochs.Epochs.close_epoch

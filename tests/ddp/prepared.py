@@ -15,7 +15,7 @@ from passes import MICRO, SHARES, data, network, plain
 from world import World, difference
 
 prepare_module = sys.modules["hsched_ddp.prepare"]
-"""The module, whose name in the package is that of its function."""
+"""The module: `hsched_ddp.prepare` is its function of the same name."""
 
 
 class Stream(IterableDataset):  # type: ignore[type-arg]
@@ -64,7 +64,7 @@ def worlds(world: World, name: str, parts: Sequence[Any], train: Callable[[Any, 
 
 
 def by(world: World, dataset: Callable[[], Any], **more: Any) -> Callable[[Any, Optional[int]], List[Any]]:
-    """Returns a program of few lines that trains on a data set."""
+    """Returns a program of a few lines that trains on a data set."""
     def train(me: Any, limit: Optional[int]) -> List[Any]:
         model = network()
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)

@@ -10,7 +10,7 @@ program() {
 # Prints the time in this number of minutes, in Slurm's format.
 moment() { date -d "$1 minutes" +%Y-%m-%dT%H:%M:%S; }
 
-# Ends fields and lines in the requested format of Slurm; the input has bars.
+# Converts records with bars between the fields to the separators that hsched requests from Slurm.
 records() { sed -z 's/|/\x1f/g; s/\n/\x1e\n/g'; }
 
 # A cluster with free GPUs for which a large job of another user waits.

@@ -202,7 +202,7 @@ os.environ["HSCHED_TRUST_CHECKPOINT"] = "1"
 assert own.resume()
 del os.environ["HSCHED_TRUST_CHECKPOINT"]
 
-# A directory that only its owner can write belongs to the other user or to root.
+# If only its owner can write to the directory, the file is refused unless the owner is root.
 os.chmod(root.name, 0o755)
 refused(words, own.resume) if real != 0 else own.resume()
 os.geteuid = lambda: real

@@ -14,7 +14,7 @@ fn requests(sandbox: &Sandbox) -> (usize, usize) {
     (sandbox.calls("sbatch").iter().filter(submits).count(), sandbox.calls("scancel").len())
 }
 
-/// Returns the statuses and findings of the doctor about files.
+/// Returns the doctor's status, finding and advice for each check of the files, a line each.
 fn doctor(sandbox: &Sandbox) -> String {
     let value = sandbox.run("doctor --format json").exits(69).json();
     let checks = value["checks"].as_array().expect("checks").iter().filter(|check| check["check"] == "files");

@@ -7,7 +7,8 @@ use insta::assert_snapshot;
 
 use crate::sandbox::Sandbox;
 
-/// Returns the error of `inventory` for a `sinfo` that runs these lines, without the arguments of `sinfo`.
+/// Returns the error of `inventory` for a `sinfo` that runs these lines; the format in its arguments is
+/// replaced by `FORMAT`.
 fn asked(lines: &str, code: i32) -> String {
     let stderr = Sandbox::with_slurm().program("sinfo", lines).run("inventory").fails(code);
     let arguments =

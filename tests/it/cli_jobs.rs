@@ -98,7 +98,7 @@ fn what_slurm_has_is_not_added() {
     hint: wait until it ends, cancel it with hsched cancel, or rename the new job
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
-    // A job is not added even if it was submitted from another state directory.
+    // A job that is in the queue is not added, even if it was submitted from another state directory.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
     error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); no job was added
     hint: wait until it ends, cancel it with scancel 1 2 (this state directory does not have it), or rename the new job
@@ -322,7 +322,7 @@ fn a_torn_line_of_the_journal_does_not_spoil_the_others() {
     let path = sandbox.state("journal");
     let journal = fs::read(&path).expect("a journal");
     fs::write(&path, &journal[..journal.len() - 20]).expect("a file");
-    // A process that dies in the middle of a line has not recorded the number.
+    // A process that dies in the middle of a line has not recorded the number of that line in `newest`.
     fs::remove_file(sandbox.state("newest")).expect("a file");
     assert_eq!(summary(), "2 submitting");
     // Both answers are lost; the comments in the queue identify the jobs.

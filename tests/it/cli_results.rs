@@ -48,7 +48,7 @@ fn results_tell_parameters_metrics_and_how_to_repeat_the_best() {
     let states = rows(&json, "state");
     assert_eq!(states.iter().filter(|state| **state == "failed").count(), 1, "{states:?}");
 
-    // An accuracy should rise, so its best value is not the last one.
+    // A higher accuracy is better, so the best value is the one before it fell.
     let json = sandbox.run("results --sort acc --format json").json();
     let first = &json["runs"][0];
     assert_eq!((&first["best"], &first["best_epoch"], &first["last"]), (&0.8.into(), &1.into(), &0.7.into()));
@@ -92,7 +92,7 @@ fn status_and_results_name_the_same_best_run() {
     let status = sandbox.run("status --format json").json();
     let named = &status["best"][0];
     assert_eq!((&named["job"], &named["value"]), (&best["name"], &best["best"]), "{status:#}");
-    // The column shows the progress of each run.
+    // The metric of a job shows its progress: the last value, not the best one.
     assert_eq!(status["jobs"][0]["metric"]["value"], 4.5);
     assert!(sandbox.run("status").succeeds().ends_with("best loss: early with 1.500\n"));
 }

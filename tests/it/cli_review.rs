@@ -83,7 +83,8 @@ fn the_days_count_back_from_the_newest_end() {
     assert_eq!((runs(90), runs(5), runs(1)), (json!(20), json!(6), json!(2)));
 }
 
-/// The queue is full for an hour and then empty, so a request of two hours waits as long as one of ten.
+/// The queue is full for an hour and then empty, so a request with a shorter limit waits as long as one of
+/// ten hours.
 #[test]
 fn a_saved_queue_tells_what_waiting_is_saved() {
     let sandbox = Sandbox::new().file("sacct.txt", accounting()).file("queue.json", SNAPSHOT);

@@ -11,8 +11,8 @@ use nix::unistd::Pid;
 use crate::sandbox::{Ran, Sandbox};
 
 /// A program that saves each epoch and then reports it; after a restart, it reports an epoch that it had
-/// saved but not reported. Two concurrent instances fail. `PACE` is the time of an epoch in seconds; with
-/// `DEAF`, the program ignores the stop signal.
+/// saved but not reported. A second concurrent instance of a job fails. `PACE` is the time of an epoch in
+/// seconds; with `DEAF`, the program ignores the stop signal.
 pub const TRAIN: &str = r#"
 stop=0
 if [[ -z ${DEAF-} ]]; then trap 'stop=1' USR1; else trap '' USR1; fi
@@ -37,7 +37,7 @@ done
 /// The speeds of jobs for tests in which they matter.
 const SPEED: &str = "throughput: {cpu: 2000}";
 
-/// Time limit of every wait in this file.
+/// The longest time that `Bench::await_that` waits.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory in which `hsched run` runs.
@@ -217,7 +217,7 @@ fn ranks_see_what_they_see_under_sbatch() {
         ("HSCHED_EPOCHS", "1", "1"),
         ("HSCHED_EPOCHS_DONE", "0", "0"),
         ("CUDA_DEVICE_ORDER", "PCI_BUS_ID", "PCI_BUS_ID"),
-        // No program may find a simulated GPU.
+        // The GPUs are simulated, so programs must not find any.
         ("CUDA_VISIBLE_DEVICES", "", ""),
         ("SHAPE", "a b,c", "a b,c"),
     ];
@@ -264,7 +264,7 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
     bench.run("run --devices cpu:2").exits(0);
     bench.did_each_epoch_once("a", 40);
     bench.did_each_epoch_once("b", 30);
-    // The jobs stay the same when their file is given again.
+    // The file was given three times, but each job exists once.
     let results = bench.sandbox.run("results --format json").exits(0).json();
     let rows = results["runs"].as_array().expect("runs").iter();
     let rows: Vec<_> = rows.map(|run| (&run["name"], &run["state"])).collect();
@@ -319,7 +319,7 @@ fn a_metric_beside_the_epoch_is_as_good_as_one_under_metrics() {
     assert!(text.contains("\n  metric     val_loss 0.3000\n"), "{text}");
 }
 
-/// The job was intended to run once, and ran once on each device.
+/// Two ranks print the same and report no epoch: the job was probably intended to run once.
 #[test]
 fn a_command_that_ignores_its_rank_is_noticed() {
     let hello = |name: &str, line: &str| {

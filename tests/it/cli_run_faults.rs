@@ -151,7 +151,8 @@ fn nothing_is_lost_or_left_behind_when_hsched_is_killed_200_times() {
     survives_kills(200, 2);
 }
 
-/// Slurm ends all processes of an allocation whose node was lost: a guard may notice it before its hsched.
+/// When an allocation loses a node, Slurm ends all its processes: a guard may get the signal before
+/// `hsched run` does.
 #[test]
 fn a_job_whose_guard_is_asked_to_end_is_interrupted_and_uses_no_retry() {
     let bench = Bench::new(&[job("a", 6, "retries: 0, env: {PACE: 0.3}")]);
@@ -217,7 +218,7 @@ fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() 
     drop(bench.end(session));
     assert_ne!(bench.processes(), Vec::<String>::new());
     let before = bench.saved("a").len();
-    // Concurrent jobs fail, and there is no retry.
+    // If the process that is left still ran, the job would fail; it has no retry.
     bench.run("run --devices cpu:1").exits(0);
     bench.did_each_epoch_once("a", 30);
     assert!(before < 30, "the training ended before it could be found");

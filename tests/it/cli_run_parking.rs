@@ -12,9 +12,9 @@ use crate::cli_run::{Bench, Session, TRAIN};
 use crate::python::with_torch;
 
 /// A program with one rank that follows the protocol of docs/training.md, with epochs of `PACE` seconds and
-/// the memory figures of `MEMORY`. It records each start. Two concurrent instances of a job fail. With
-/// `FULL`, an instance also fails if it starts while another job with `FULL` has not moved to the host's
-/// memory.
+/// the memory figures of `MEMORY`. It records each start. A second concurrent instance of a job fails. With
+/// `FULL`, an instance also fails if it starts or resumes while another job with `FULL` is on the device,
+/// even if parked.
 const GATED: &str = r#"
 import fcntl, json, os, select, signal, sys, time
 env, stop = os.environ, []
@@ -99,7 +99,7 @@ impl Story {
         self.bench.await_that("an epoch of another", || !self.bench.saved(name).is_empty());
     }
 
-    /// Returns the processes of a job, in order.
+    /// Returns the ids of all processes that have run a job, in the order of their starts.
     fn pids(&self, job: &str) -> Vec<i32> {
         let text = fs::read_to_string(self.bench.sandbox.work(&format!("checkpoints/{job}/pids")));
         text.expect("a file").lines().map(|line| line.parse().expect("a number")).collect()
@@ -134,7 +134,7 @@ fn a_parked_job_goes_on_in_the_same_process() {
     for (name, epochs) in [("long", 60), ("one", 2), ("two", 2)] {
         story.bench.did_each_epoch_once(name, epochs);
     }
-    // Each of its three submissions has its end, the start of its output, and reports.
+    // Each of the three submissions of the long job has its end, the start of its output, and reports.
     let runs = story.bench.sandbox.runs();
     let of_long = |file: &str| {
         let path = |run: &String| story.bench.sandbox.state(&format!("runs/{run}/report/long/{file}"));

@@ -93,8 +93,8 @@ fn nothing_is_kept_of_a_script_that_slurm_refuses() {
     assert_eq!((script(&sandbox), sandbox.runs().len()), (Value::Null, 0));
 }
 
-/// hsched dies with sbatch, before or after Slurm has the job: the next hsched finds out which of the two
-/// happened, and submits nothing.
+/// hsched dies with sbatch, before or after Slurm has the job: the next hsched looks for the job in the
+/// queue, and does not submit it again.
 #[test]
 fn a_script_is_not_submitted_twice_when_hsched_is_killed() {
     for has_job in [true, false] {
@@ -214,7 +214,8 @@ fn a_script_is_cancelled_by_its_name_and_a_name_with_blanks_too() {
     assert_eq!(script(&sandbox)["state"], "cancelled");
 }
 
-/// Marks the script as cancelled for another submission, as `watch --queue` does before it is killed.
+/// Marks the script as stopping so that it can be submitted with other options, as `watch --queue` leaves it
+/// if it is killed before it cancels the job.
 fn between(sandbox: &Sandbox) {
     let path = sandbox.state("state.json");
     let text = fs::read_to_string(&path).expect("a state");

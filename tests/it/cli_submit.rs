@@ -44,8 +44,8 @@ fn each_job_is_given_to_sbatch_with_the_users_options_as_they_are() {
     assert_eq!(sandbox.calls("squeue").len(), 1);
 }
 
-/// No other user can put a link there while the job waits, unless others can write to the directory and it
-/// has no sticky bit.
+/// While the job waits, no other user can put a link in the place of its output, unless others can write to
+/// the directory and it has no sticky bit.
 #[test]
 fn an_output_is_there_before_its_job_is_submitted() {
     for (bits, notes) in [(0o755, 0), (0o1777, 0), (0o777, 1)] {

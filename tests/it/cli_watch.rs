@@ -200,7 +200,7 @@ fn a_watch_with_another_policy_than_the_plans_says_so_once() {
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, said);
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr.lines().count(), 1);
-    // Without an explicit policy, nothing changes.
+    // `add` without a policy changes nothing, so the note is not repeated.
     sandbox.run("add jobs.yaml").fails(1);
     assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr, "");
 }

@@ -65,7 +65,7 @@ fn a_request_that_stops_a_running_job_of_ones_own_is_marked() {
     assert!(sandbox.run(line).succeeds().contains("may stop your job 1"));
 }
 
-/// Without a speed, there is no plan; each command explains how to give one.
+/// Without a speed, there is no plan; each command explains how to give a speed.
 #[test]
 fn a_job_without_a_speed_is_told_what_to_do() {
     let unknown = JOB.replace("throughput: {t4: 10, a100: 50}, ", "");
@@ -149,7 +149,7 @@ fn the_first_to_finish_is_chosen_though_other_gpus_are_free() {
     assert_eq!((json["schema"].as_str(), json["estimated"].as_bool()), (Some("hsched.when/1"), Some(true)));
     let (fast, slow) = (option(&json, "a100", 4), option(&json, "t4", 1));
     assert_eq!((&slow["start"]["q90_s"], &slow["run_s"]), (&Value::from(0.0), &Value::from(36_000.0)));
-    // Without past jobs, all ends of the running job within its last hour are equally likely.
+    // Without past jobs, the running job may end at any time within its last hour; early ends are likelier.
     assert_eq!((&fast["start_at_limits_s"], &fast["run_s"]), (&Value::from(3600.0), &Value::from(1800.0)));
     let point = |name: &str| fast["start"][name].as_f64().expect("a number");
     assert!(
@@ -285,7 +285,7 @@ fn similar_jobs_share_a_table_and_a_time_scale() {
     for rows in ["train-lr1 +4  4 a100", "other         1 t4"] {
         assert!(text.contains(rows), "{rows}: {text}");
     }
-    // The table of GPUs has no RGU of a T4.
+    // The table of GPUs has no RGU value for the T4.
     let of_t4 = text.lines().find(|line| line.contains("1 t4")).expect("a row");
     assert!(of_t4.contains(" unknown ") && text.contains("cost in RGU-hours"), "{text}");
     let json = sandbox.run(&format!("when {line} --format json")).json();

@@ -88,7 +88,7 @@ fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
 fn options_beside_the_script_win_and_no_script_is_needed() {
     let json = small().run(&format!("{LOOK} --format json -- --time=2:00:00")).json();
     assert_eq!(json["script"]["request"]["time_limit_s"], 7200);
-    // With a time limit below six hours, it starts at once.
+    // With a time limit of at most six hours, it starts at once.
     assert_eq!(json["script"]["as_is"]["start"]["q90_s"], 0.0);
     let line = "when --snapshot queue.json --futures 20 --budget 1h";
     let text = small().run(&format!("{line} -- --gres=gpu:v100:2 -t 4h")).exits(0).stdout;
@@ -97,7 +97,7 @@ fn options_beside_the_script_win_and_no_script_is_needed() {
         text.contains("4 h") && text.contains("start at once") && text.contains("--time=4:00:00"),
         "{text}"
     );
-    // No arguments are an error, as are changes without a script.
+    // A call with neither a script nor options is an error, and so are changes without a script.
     assert_eq!(small().run("when --snapshot queue.json").code, Some(2));
     assert_eq!(small().run(&format!("{line} --apply 1 -- --gres=gpu:v100:2")).code, Some(2));
     assert_eq!(small().run(&format!("{line} --submit 1 -- --gres=gpu:v100:2")).code, Some(2));
@@ -356,7 +356,7 @@ fn past_runs_of_the_name_say_how_short_a_limit_may_be() {
             ran.stdout
         );
     }
-    // Past runs are queried once an hour.
+    // Past runs are queried at most once an hour.
     let asked = sandbox.calls("sacct").into_iter().filter(|call| call.contains(&"--name=bert".to_owned()));
     assert_eq!(asked.count(), 1);
 }

@@ -224,8 +224,8 @@ fn the_list_of_each_job_is_kept() {
     }
 }
 
-/// Three of the four V100s are in use; a job that requests two, and whose options were given on the command
-/// line, waits for them.
+/// Three of the four V100s are in use, and a job waits for two. Its script has some of its options; the
+/// others were given on the command line.
 #[test]
 fn the_command_of_a_new_job_has_the_options_of_the_old_one() {
     let sandbox = live("");

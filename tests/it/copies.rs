@@ -5,7 +5,8 @@ use serde_json::json;
 use crate::python;
 use crate::sandbox::Sandbox;
 
-/// Writes and merges files of weights in Python as copies do, and compares the results with known numbers.
+/// Merges weights and optimizer states in Python as copies do, compares the results with known numbers, and
+/// writes and reads a file of weights.
 #[test]
 fn python_merges_by_steps_and_refuses_what_does_not_fit() {
     let Some(python) = python::with_torch() else { return };
@@ -200,7 +201,7 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
-/// Three copies of unequal speed: one is killed during a round, one is asked to stop, and one joins later.
+/// Three copies of unequal speed: one is killed during a round, a fourth one joins, and one is asked to stop.
 #[test]
 fn copies_come_and_go_and_every_step_is_done_once() {
     let Some(python) = python::with_torch() else { return };
@@ -230,8 +231,8 @@ def checkpointed():
 
 with tempfile.TemporaryDirectory() as folder:
     copies = {number: start(number) for number in (1, 2, 3)}
-    # Waits for the checkpoint of the round: if the only copy of the round before is killed earlier, the steps
-    # merged into the round are rightly repeated.
+    # Waits for the checkpoint of the round. If copy 3 was the only one in the round before and is killed
+    # earlier, the steps merged into the round are rightly repeated.
     wait("three copies", lambda: any(len(own["members"]) == 3 and own["round"] <= checkpointed() for own in rounds()))
     copies[3].kill()
     copies[4] = start(4)

@@ -3,7 +3,7 @@
 
 use crate::python;
 
-/// The interpretation of a folder of rounds with arbitrary content.
+/// Checks which rounds count in a folder with damaged, foreign or missing files.
 #[test]
 fn a_round_counts_if_it_is_whole_and_names_the_hash_of_the_one_before() {
     let Some(python) = python::with_torch() else { return };

@@ -63,7 +63,7 @@ fn packages_find_the_completions_that_they_install() {
     }
 }
 
-/// Every variable on the main page can be set; settings of the site cannot.
+/// Every variable on the main man page can be set. Settings that only the site's file may have are not there.
 #[test]
 fn the_page_has_no_variable_that_is_refused() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -3,7 +3,8 @@
 /// Days as estimates name them.
 const DAYS: [&str; 8] = ["tomorrow", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// Returns the comparable part of a line: its words, without times, random names and column widths.
+/// Returns the comparable form of a line: its words, separated by single spaces, with times, dates and names
+/// of runs masked; if `is_estimated`, also without charts and days, and with numbers and durations masked.
 pub(crate) fn compared(line: &str, is_estimated: bool) -> String {
     let word = |word: &str| {
         let bare = word.trim_matches(|c: char| "()[],;.:".contains(c));

@@ -78,7 +78,8 @@ impl Repository {
         ENDINGS.iter().any(|ending| name.ends_with(ending)).then(|| self.paths.iter().any(ends))
     }
 
-    /// Returns whether a type exists, with its member; `None` if the text is not the name of one.
+    /// Returns whether a type exists and, for `TYPE::MEMBER`, whether any program contains the member's name;
+    /// `None` if the text is not the name of a type.
     fn has_type(&self, name: &str) -> Option<bool> {
         let (name, member) =
             name.split_once("::").map_or((name, None), |(name, member)| (name, Some(member)));

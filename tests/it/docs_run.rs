@@ -37,7 +37,8 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// skipped.
 const ON_SLURM: &[(&str, &str)] = &[("docs-tour", "slurm/nodes/default.nodes")];
 
-/// The message of a search that a busy machine has cut short; it then gets more time, so that pages show its result.
+/// The message of a search that a busy machine has cut short; the command then runs again with more time, so
+/// that pages show its result.
 const OUT_OF_TIME: &str = "the search ran out of time";
 
 /// The end of a line about the age of a look at the queue.
@@ -95,7 +96,7 @@ fn commands(text: &str) -> Vec<Shown> {
             continue;
         }
         let typed = line.strip_prefix("$ ");
-        // Below a prompt, a line with this beginning is output.
+        // Below a command with a prompt, a line that begins with `hsched ` is output.
         let is_output = is_open && found.last().is_some_and(|shown| shown.output.is_some());
         let bare = (!is_output && line.starts_with("hsched ")).then_some(line);
         if let Some(command) = typed.or(bare) {

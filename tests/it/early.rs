@@ -180,7 +180,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
         words(&take(state(jobs), 300.0, &lab(), &how(Moves::Never)).actions)
     };
     assert_eq!(at(2), ["stop c", "stop e", "stop f", "stop g"]);
-    // Two jobs are not enough for a comparison.
+    // The second bracket is judged from here on, but its two jobs are too few for a comparison.
     assert_eq!(at(3), ["stop c", "stop e", "stop f", "stop g"]);
     // Jobs keep their brackets when earlier jobs are forgotten and new ones are added.
     let placed = sweep.map(|run| member(run, 0)).to_vec();

@@ -16,7 +16,7 @@ use crate::real_user::wait_for;
 use crate::sandbox::Sandbox;
 use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state};
 
-/// The common variables of both halves of a script; `$2` is a folder, `$3` a number.
+/// The functions and variables that both halves of a job script need; `$1` is the repository, `$2` a folder.
 const KNOWN: &str = r#"
   cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/samples.sh && . templates/start.sh && . templates/batch.sh && . templates/ends.sh
   hs_stopping=0; trap 'hs_stopping=1' USR1
@@ -29,7 +29,7 @@ const KNOWN: &str = r#"
 /// A rank of the submission with number `$3`, which runs `$4`.
 const RANK: &str = "hs_ticket=$3 hs_token=7.0.$3 hs_shell=$4; hs_rank_main ''";
 
-/// The guard of this rank checks more often.
+/// Lets the guard of a rank check every 0.05 s instead of every 4 s.
 const OFTEN: &str = "read() { local -a own=(\"$@\"); builtin read \"${own[@]/#4/0.05}\"; }";
 
 /// A batch script of Slurm job `$3`.
@@ -82,7 +82,7 @@ fn runs(marker: &str) -> bool {
 fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     let folder = folder();
     begin(folder.path(), 1);
-    // Processes: one that ignores signals, one that left the session, and one without the environment.
+    // Processes: one that ignores SIGTERM, one that left the session, and one without the environment.
     let marker = format!("fence-{}", std::process::id());
     let sleep = |more: &str| format!("{more} bash -c 'exec -a {marker} sleep 600' &");
     let line = format!(
@@ -127,7 +127,7 @@ fn a_rank_does_not_begin_after_a_newer_submission() {
 fn a_rank_whose_fence_cannot_be_read_goes_on() {
     let folder = folder();
     fs::remove_dir(folder.path().join("fence")).expect("removed");
-    // The rank ends after three checks of its guard.
+    // The rank ends after three checks of the fence, by itself and by its guard.
     let half = format!(
         r#"eval "look() $(declare -f hs_is_superseded | tail -n +2)"; looks=$2/looks; {OFTEN}
         hs_is_superseded() {{ printf . >>"$looks"; look; }}; {RANK}"#
@@ -295,8 +295,8 @@ for fence in folder + "/none/1", folder + "/fence/x", "":
     assert!(said.contains("a newer submission of this job has started"), "{said}");
 }
 
-/// Finds the directory of a node as its first and as its second rank does; prints the mode and the name of
-/// the first rank's directory.
+/// Finds the directory of a node as its first and as its second rank does; prints its mode and its name if
+/// both find the same one.
 const NODE: &str = "hs_token=7.0.1 hs_rank=0; hs_open_node_directory; first=$hs_dir
     hs_open_node_directory; [[ $first == \"$hs_dir\" ]] && stat -c '%a %n' \"$hs_dir\"";
 
@@ -353,13 +353,14 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
         hsched_engine::live::reported(folder.path(), &state, samples, Time(now)).epochs[0].1.at
     };
     assert_eq!(at(100, 200.0), Time(100.0));
-    // The time stamp of another machine's clock.
+    // The time stamp is from another machine, whose clock is ahead.
     assert_eq!(at(300, 200.0), Time(200.0));
 }
 
 #[test]
 fn an_output_that_another_user_laid_is_refused() {
-    // `name` is a link of another user in a directory that all users can write to.
+    // Makes `name` a link of another user in a directory that all users can write to; returns false if only
+    // root can do that.
     let plant = |sandbox: &Sandbox, name: &str| {
         fs::set_permissions(sandbox.work(""), fs::Permissions::from_mode(0o777)).expect("a mode");
         symlink(sandbox.path("elsewhere"), sandbox.work(name)).expect("a link");

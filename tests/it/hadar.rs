@@ -128,7 +128,7 @@ fn a_round_with_balanced_shares() {
     assert!(round["jobs"][2]["payoff"].is_null());
 }
 
-/// The paper's three jobs, whose rates are epochs of the whole job in a round.
+/// The paper's three jobs. Their rates are the epochs that a whole job trains in a round.
 #[test]
 fn the_papers_three_jobs_to_their_end() {
     // An epoch has 36 steps of 60 samples, so one of W GPUs does rate · 36 · 60 / (W · 360) samples per

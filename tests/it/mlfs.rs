@@ -88,7 +88,8 @@ fn overloaded() -> String {
     )
 }
 
-/// The reference has one rule for the cost of a restart, and task graphs follow it.
+/// A restart of a task graph costs what the option says, else what the setting says, as for jobs without the
+/// key `checkpoint.restart_cost`.
 #[test]
 fn task_graphs_restart_at_the_cost_of_the_setting() {
     let two = SERVERS.replace("  - {name: c, gpus: {v100: 2}, cpus: 8, memory: 32GiB}\n", "");

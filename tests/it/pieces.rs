@@ -124,7 +124,7 @@ fn a_script_that_is_killed_before_it_saves_resumes_from_earlier_pieces() {
     assert_eq!(end_of("kill -KILL $$\n", "").0, Some(137));
 }
 
-/// The signal depends on the handlers of the script and on its option `--signal`.
+/// The signal that a script gets depends on its handlers and on the option `--signal` of sbatch.
 #[test]
 fn a_script_saves_on_the_signal_that_it_handles() {
     let saving = |signal: &str| {
@@ -138,7 +138,7 @@ fn a_script_saves_on_the_signal_that_it_handles() {
         (saving("USR2"), "-- --signal=USR2@60", Some("USR2\n")),
         ("echo >ready; echo x >last.ckpt; sleep 60\n".to_owned(), "", Some("x\n")),
         (saving("USR2"), "-- --signal=B:12@60", Some("USR2\n")),
-        // The piece had too little time to save, so the next piece resumes.
+        // The piece had too little time to save, so the next piece runs the script again.
         ("echo >ready; sleep 60\n".to_owned(), "", None),
     ] {
         let sandbox = with(&body);

@@ -44,7 +44,7 @@ impl Node {
         self
     }
 
-    /// Runs the rank; returns its exit status and the reason of the failed check.
+    /// Runs the rank; returns its exit status, and why its check failed (`None` if it did not fail).
     fn run(&self, ranks: u32) -> (Option<i32>, Option<String>) {
         let output = Command::new("bash")
             .args(["-c", RANK, "rank"])

@@ -127,7 +127,7 @@ for env, size in ((planned, 3), ({"RANK": "0", "WORLD_SIZE": "4"}, 3)):
         assert "replica" in str(error)
 me = hsched.read_rank(planned, global_batch=99, epochs=7)
 
-# 26 samples: a whole block and two of seven samples.
+# 26 samples: a whole block of 12 samples, then two blocks of seven.
 sampler = hsched.BatchSampler(26, me, seed=1)
 assert [sampler.parts(step) for step in range(3)] == [[2, 1], [2], [2]]
 first, again = list(sampler), list(hsched.BatchSampler(26, me, seed=1))

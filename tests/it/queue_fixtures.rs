@@ -80,8 +80,8 @@ fn nothing_is_asked_more_often_than_allowed() {
     let rest =
         (asked("scontrol", "partition"), asked("scontrol", "reservation"), sandbox.calls("sshare").len());
     assert_eq!(rest, (1, 1, 1));
-    // The turns of `watch` observe only the user's own jobs; the look at the whole queue is as old as
-    // permitted.
+    // The turns of `watch` observe only the user's own jobs; the look at the whole queue is recent enough to
+    // be used again.
     assert_eq!(sandbox.run("add jobs.yaml").code, Some(0));
     let calls_before = sandbox.calls("squeue").len();
     let ran = sandbox.run("watch --queue --once --dry-run");

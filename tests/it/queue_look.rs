@@ -24,7 +24,8 @@ pub fn others(node: &str, gpu_type: &str) -> String {
     )
 }
 
-/// Returns a site with this configuration, and a queue that shows these jobs if all are requested.
+/// Returns a site with this configuration, where `squeue --all` shows these jobs and every other call of
+/// `squeue` shows none.
 pub fn site(extra: &str, queue: &[String]) -> Sandbox {
     let lines: Vec<&str> = queue.iter().map(String::as_str).collect();
     let all = "case $1 in --all) cat \"$root/squeue.out\";; esac";

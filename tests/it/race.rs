@@ -196,7 +196,7 @@ fn a_piece_is_over_where_slurm_shows_the_next_one_without_it() {
 #[test]
 fn without_hard_links_one_wins_all_the_same() {
     let folder = folder("");
-    // Another job died after it had created the file of the claim and before it wrote its number.
+    // Without `-s`, this `ln` leaves an empty file as the claim and fails.
     let ln =
         "case $1 in -s) PATH=${PATH#*:} exec ln \"$@\" ;; esac; for claim; do :; done; : >\"$claim\"; exit 1";
     program(folder.path(), "ln", ln);

@@ -50,7 +50,7 @@ fn what_others_hold_and_what_is_drained_is_not_planned_on() {
     assert_eq!(up, [gpus("x1", "v100", 2), gpus("x3", "t4", 2)]);
 
     // GPUs held by a job of the plan count as free, because the job would release them. Its thousand epochs
-    // do not fit the partition.
+    // would take longer than the time limit of the partition, so it gets that limit.
     let id = user.submit(&["jobs.yaml"])["long"].clone();
     assert_eq!(user.field(&id, "TimeLimit"), ["00:04:00"]);
     user.running(&id);

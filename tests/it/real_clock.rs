@@ -55,7 +55,8 @@ fn a_killed_program_does_not_stop_the_fast_clock() {
     let done = Done::of(user.program("timeout").args(["60", &script]).args(by_clock));
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
 
-    // A process that was only stopped also gives the lock back, but there must not be two locks.
+    // A process that was only stopped gives the lock back, too, when it continues; the lock must still be
+    // free only once.
     let mut stopped = user.program("python3").args(["-c", THIEF, lock, "19"]).spawn().expect("a program");
     wait_for("the lock is freed again", || user.read(folder.join("log/clock.out")).lines().nth(1).map(drop));
     user.ask("kill", &["-CONT", &stopped.id().to_string()]);

@@ -71,7 +71,7 @@ pub fn start_with_limits(nodes: &Path, timeouts: &str) -> Option<Cluster> {
     Cluster::start(nodes, timeouts, &["--accounting", "--limits"]).map_err(|why| skip(&why)).ok()
 }
 
-/// Starts a cluster for one test alone whose clock runs 120 times as fast as the machine's.
+/// Starts a cluster for one test alone, with a clock that runs 120 times as fast as the machine's.
 pub fn start_fast(nodes: &Path) -> Option<Cluster> {
     Cluster::start(nodes, "", &["--speed", "120"]).map_err(|why| skip(&why)).ok()
 }
@@ -85,7 +85,7 @@ fn skip(why: &str) {
     io::stderr().write_all(line.as_bytes()).expect("stderr");
 }
 
-/// Returns the requested version of Slurm, unless it is that of the system.
+/// Returns the requested version of Slurm; `None` if the variable is not set, for the version of the system.
 pub fn version() -> Option<String> {
     std::env::var(VERSION).ok()
 }

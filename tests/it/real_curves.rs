@@ -59,7 +59,7 @@ impl Curve {
     }
 
     /// Returns the number of epochs after which a rule stops the training, if it does. The user knows when
-    /// the learning rate falls, and lets the training continue until then.
+    /// the learning rate falls, and lets the training continue until it has fallen for the last time.
     fn stops(&self, rule: StopRule, target: Option<f64>) -> Option<usize> {
         let not_before = self.steps.last().copied().unwrap_or(0);
         let stop = Stop { rule, not_before, give_up: true, ..Stop::default() };
@@ -275,8 +275,8 @@ fn lowest(curve: &[CurvePoint]) -> f64 {
     curve.iter().map(|report| report.value).fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the epochs that each job of a sweep trains if all continue together, one epoch at a time, and some
-/// stop.
+/// Returns the number of epochs that each job of a sweep trains if all jobs train side by side, one epoch
+/// at a time, until `stops` returns true for them.
 fn trained(curves: &[Vec<CurvePoint>], stops: impl Fn(usize, &[&[CurvePoint]]) -> bool) -> Vec<usize> {
     let mut done = vec![0; curves.len()];
     let mut open: Vec<usize> = (0..curves.len()).collect();

@@ -42,7 +42,7 @@ fn a_bundle_of_a_real_slurm_shows_the_same_cluster_without_names() {
         "{made:#}"
     );
     for call in made["calls"].as_array().expect("calls") {
-        // Without accounting, these checks have no results.
+        // Without accounting, these calls may fail.
         let of_accounting = ["associations", "limits", "qos", "shares", "sacct", "history"]
             .iter()
             .any(|name| call["name"] == *name);

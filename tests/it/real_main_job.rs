@@ -76,7 +76,7 @@ fn write_jobs(user: &TestUser<'_>) {
     std::os::unix::fs::symlink(repository().join("examples"), here).expect("a link");
 }
 
-/// Checks totals, free GPUs and states of this partition's nodes.
+/// Checks totals, free GPUs and states of the nodes of the default partition.
 fn check_inventory(user: &TestUser<'_>, used: impl Fn(&str, &str) -> u64) {
     let done = user.hsched(&["inventory", "--format", "json"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);

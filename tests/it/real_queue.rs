@@ -20,7 +20,8 @@ fn other(user: &TestUser<'_>, file: &str) -> String {
     user.ask("sbatch", &words).trim().to_owned()
 }
 
-/// Replaces a program of Slurm by one that calls it and then kills hsched before the answer arrives.
+/// Returns a `PATH` with an `scontrol` that calls the real one and, after an update, kills hsched before the
+/// answer arrives.
 fn killer(user: &TestUser<'_>) -> String {
     use std::os::unix::fs::PermissionsExt;
     let folder = user.folder.join("killer");

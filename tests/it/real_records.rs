@@ -1,5 +1,5 @@
-//! Ends of jobs as a real Slurm reports them, with and without accounting; processes that ignore signals; a node
-//! without power.
+//! Ends of jobs as a real Slurm reports them, with and without accounting; replies to requests about jobs
+//! that have ended or have another name; predicted starts; a node without power.
 
 use std::fs;
 use std::path::Path;

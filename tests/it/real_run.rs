@@ -52,7 +52,7 @@ fn job(name: &str, epochs: u32, more: &str) -> String {
     )
 }
 
-/// The files and the Slurm job of an allocation.
+/// Jobs that were submitted for one allocation, with their user.
 pub struct Together<'a> {
     pub user: TestUser<'a>,
     /// The state directory.
@@ -221,7 +221,8 @@ fn four(epochs: u32) -> String {
 }
 
 impl<'a> Together<'a> {
-    /// Submits the four jobs, which do not end before [`Self::hurry`].
+    /// Submits the four jobs, and waits until each has saved two epochs. They do not end before
+    /// [`Self::hurry`].
     fn of_four(user: TestUser<'a>, more: &[&str]) -> Self {
         user.write("train.sh", &TRAIN.replace("sleep \"$PACE\"", "sleep \"$(<pace)\""));
         user.write("pace", "1");

@@ -148,7 +148,7 @@ fn simulated(journal: &Journal) -> Ends {
     let cancelled = since(cancelled.expect("a wish"));
     orders.push((cancelled, Event::CancelAsked { job: name("gone") }));
     let end = End::Failed { exit: 3, signal: 0 };
-    // Any of its submissions may start an epoch.
+    // The job fails in its first epoch, in whichever submission that epoch starts.
     let fails = |submission| Incident::Failure { job: name("bad"), submission, epoch: 1, end: end.clone() };
     let mut incidents: Vec<Incident> = (1..10).map(fails).collect();
     for (from, to) in journal.gaps() {

@@ -258,7 +258,7 @@ impl<'a> TestUser<'a> {
 }
 
 impl Drop for TestUser<'_> {
-    /// Cancels all jobs of this test, regardless of its outcome.
+    /// Cancels all Slurm jobs in the journal of this test, regardless of its outcome.
     fn drop(&mut self) {
         for line in self.read("state/journal").lines() {
             let id = serde_json::from_str::<Value>(line)

@@ -11,7 +11,7 @@ fn dev_cluster(words: &[&str]) -> Command {
     command
 }
 
-/// With the output of `env`, commands and jobs of the caller use that version.
+/// With the output of `dev-cluster env`, commands and jobs of the caller use the cluster's version of Slurm.
 #[test]
 fn the_environment_is_that_of_the_version() {
     let Some(user) = user("version", "mech") else { return };

@@ -118,8 +118,8 @@ fn check_lengths(journal: &str) {
     }
 }
 
-/// Checks that in the simulated cluster, where starts and ends take as long as they took here, the same story
-/// ends within 5 % of this time; Slurm's times are whole seconds.
+/// Checks that in the simulated cluster, where starts and ends take as long as they took here, each job ends
+/// within 5 % of its real end. Half a second more is allowed, because Slurm's times are whole seconds.
 fn check_ends(journal: &str) {
     let (real, delays) = (ends(journal), delays(journal));
     let played = simulated(delays, POLL).ends;

@@ -37,7 +37,7 @@ jobs:
 const ARGUMENT_END: char = '\u{1d}';
 const CALL_END: char = '\u{1c}';
 
-/// Every command here is much faster, even on a busy machine.
+/// Maximum time of a command or a wait; every command here is much faster, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The whole environment of a run of `hsched`.

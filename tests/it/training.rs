@@ -9,7 +9,8 @@ use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
 use crate::sandbox::Sandbox;
 
-/// Every epoch is the whole permutation; every rank has a part in every step; blocks do not depend on the ranks.
+/// Every epoch is the whole permutation; every rank has a part in every step; blocks do not depend on the
+/// number of ranks, if it is at most a quarter of the global batch.
 #[test]
 fn no_rank_is_without_a_sample_and_no_sample_is_taken_twice() {
     let input = r#"

@@ -99,7 +99,7 @@ where
             hsched_engine::apply(&mut state, at, &order, &rules);
         }
         if orders.is_empty() && state.is_over() {
-            // The submission runs for so long that a look must have shown it.
+            // The submissions of `long` run for so long that a look must have shown one.
             let long = world.known.iter().filter(|(of, _)| of.job.as_str() == "long").map(|(_, known)| known);
             assert!(
                 long.clone().count() > 1 && long.clone().all(|known| known.end.is_some()),
@@ -172,7 +172,7 @@ proptest! {
     }
 }
 
-/// Returns a site whose state is in a folder.
+/// Returns the context in which a world with its state in a folder renders job scripts.
 fn live_site(folder: &Path, inside: Option<Launcher>) -> ScriptContext {
     ScriptContext {
         defaults: rules().defaults,

@@ -39,8 +39,8 @@ pub(crate) fn kept_script(root: &Path, run: &str, file_name: &str) -> PathBuf {
 /// kept.
 ///
 /// # Errors
-/// If nothing was submitted: a job with that name has not ended, the state cannot be written, or Slurm does
-/// not answer.
+/// If nothing was submitted: a job with that name has not ended or is from a job file, the state cannot be
+/// written, or Slurm does not answer.
 pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<SubmissionResult, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let wrong = |error: StateError| nothing(state::failure(&error));
@@ -126,7 +126,7 @@ impl KeptScript {
     /// Reads the stored data of a script's last submission.
     ///
     /// # Errors
-    /// If a file cannot be read.
+    /// If no state directory is known, or a stored file cannot be read.
     pub(crate) fn read(context: &Context, script: &ScriptJob) -> Result<Self, Failure> {
         let name = file_name(script);
         let kept = kept_script(&state::root(context)?, &script.submission.run, &name);
@@ -148,7 +148,8 @@ impl KeptScript {
 }
 
 /// Resubmits scripts whose pending submission was cancelled in order to submit them again; reports each
-/// answer.
+/// answer. Gives up a script whose stored data cannot be read; one that Slurm cannot accept now stays for the
+/// next turn.
 ///
 /// # Errors
 /// If the state cannot be written.

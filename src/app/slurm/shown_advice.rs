@@ -16,7 +16,7 @@ pub(crate) struct KeptRemedy {
     pub command: Result<(String, Vec<String>), String>,
     /// Whether the job stays in the queue.
     pub keeps_job: bool,
-    /// Ids of other jobs of the user that it stops, or for which Slurm may stop them.
+    /// Ids of other jobs of the user that the remedy cancels, or that Slurm may stop because of it.
     #[serde(default)]
     pub stops: Vec<String>,
     /// The drawbacks, in words.
@@ -55,7 +55,8 @@ pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy
     Ok(lists.into_iter().find(|known| known.job == job).map(|known| known.remedies))
 }
 
-/// Stores the remedies of a job; if that fails, `--apply` has none to apply.
+/// Stores the remedies of a job. If that fails, `--apply` finds no list, or an earlier one if it is still
+/// valid.
 pub(crate) fn keep(context: &Context, job: &str, remedies: Vec<KeptRemedy>) {
     let Ok(root) = state::root(context) else { return };
     let (cache, at) = (OutputCache::of(&root), state::now(context));

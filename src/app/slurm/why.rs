@@ -59,7 +59,7 @@ impl<'a> JobFinder<'a> {
         Ok(Self { context, queue, is_live: true })
     }
 
-    /// Returns the version of the cluster's Slurm.
+    /// Returns the version of the cluster's Slurm; `None` with a snapshot, or if it is unknown.
     pub(crate) fn version(&self) -> Option<SlurmVersion> {
         let config = if self.is_live { self.context.slurm.config() } else { None };
         SlurmVersion::parse(config?.get("SLURM_VERSION")?)
@@ -125,7 +125,7 @@ impl<'a> JobFinder<'a> {
         Ok(jobs)
     }
 
-    /// Returns the jobs with an id or a name; several for an array or an ambiguous name.
+    /// Returns the jobs with an id or a name; several for an array, a heterogeneous job or an ambiguous name.
     ///
     /// # Errors
     /// If the job is unknown (exit 1), or Slurm does not answer.

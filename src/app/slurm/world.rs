@@ -1,4 +1,4 @@
-//! Slurm's world, its nodes, the user's queue, allocations, and direct submissions.
+//! Slurm's queue as a world of the engine, and the user's queued jobs with the resources that they hold.
 
 use crate::app::context::Context;
 use crate::app::session::Backend;

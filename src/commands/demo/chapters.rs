@@ -16,7 +16,7 @@ use hsched_ui::{
 
 /// One step of the story.
 pub(super) struct Chapter {
-    /// Explanation, in lines that fit.
+    /// Explanation, in lines that fit the terminal.
     pub explained: String,
     pub command: Option<String>,
     pub output: Vec<String>,

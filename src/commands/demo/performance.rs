@@ -12,7 +12,7 @@ use hsched_ui::{Story, StoryLine};
 
 /// A played story.
 pub(super) struct Performance {
-    /// The first submission.
+    /// The first run: all submissions of the first turn that submits jobs.
     pub first: Option<Run>,
     /// Each line with the time since the start.
     pub lines: Vec<(Seconds, StoryLine)>,
@@ -25,7 +25,7 @@ struct EqualBatches(Box<dyn Placer>);
 /// The fraction by which the gain must exceed the costs of a move.
 const MARGIN: f64 = 0.25;
 
-/// Maximum number of calls of `stop` by a search in one turn.
+/// Number of times that the searches of one turn may call `stop` before it returns true.
 const PATIENCE: u64 = 10_000;
 
 /// Maximum duration of the story.

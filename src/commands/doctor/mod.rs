@@ -1,5 +1,5 @@
 //! `hsched doctor`: checks the environment and gives advice; changes nothing, except with `--restore` and
-//! `--remove-looks`.
+//! `--remove-looks`, and writes a file with `--bundle`.
 
 mod account;
 mod bundle;
@@ -121,7 +121,7 @@ impl Subcommand for Args {
 
 /// Returns the checks of Slurm, and whether it answers at all.
 fn slurm(context: &Context) -> (Vec<Check>, bool) {
-    // Each is called once; a check uses the first answer.
+    // Each command runs only once, without retries: the checks report the first answer.
     let ask = |command: &CommandLine| context.slurm.run(command).map(|output| output.stdout);
     let client = match ask(&printed::version_command("sinfo")) {
         Ok(text) => printed::version(&text),

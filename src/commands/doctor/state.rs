@@ -15,7 +15,7 @@ use hsched_model::formats::counted;
 /// not.
 const LITTLE: u64 = 100 << 20;
 
-/// Returns the checks of the state directory. `with_slurm` says whether jobs can be submitted from here.
+/// Returns the checks of the state directory. `with_slurm` says whether Slurm answers here.
 pub(super) fn checks(context: &Context, with_slurm: bool) -> Vec<Check> {
     let Some(directory) = &context.settings.state_dir else {
         return vec![Check::problem("state", "no home directory found").advise("set HSCHED_STATE_DIR")];

@@ -9,7 +9,8 @@ type SlurmRelease = (u32, u32);
 /// Releases with which all tests on a real Slurm run.
 const RUN: [SlurmRelease; 3] = [(22, 5), (24, 11), (26, 5)];
 
-/// Releases whose recorded output the parsers are tested with, but which no test runs.
+/// Releases whose recorded output the parsers are tested with, but with which the tests on a real Slurm do
+/// not run, or may fail (20.11).
 const READ: [SlurmRelease; 6] = [(20, 11), (23, 2), (23, 11), (24, 5), (25, 5), (25, 11)];
 
 /// Slurm features that a job file can request, and the release that added each.

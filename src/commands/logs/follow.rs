@@ -32,7 +32,7 @@ pub(super) struct Follower<'a> {
     growth: FileGrowth,
     /// The submission whose output is being printed.
     shown: Option<(SubmissionKey, Vec<FilePart>)>,
-    /// The last message about a waiting job.
+    /// The job's phase at the last message about its wait, as a word.
     said: &'static str,
 }
 

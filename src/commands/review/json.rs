@@ -50,7 +50,7 @@ fn of_name(name_review: &NameReview, saved: Option<f64>) -> Value {
     })
 }
 
-/// Returns a number with four decimals; whole numbers have none.
+/// Returns a number with at most four decimals; null if there is none.
 fn number(value: Option<f64>) -> Value {
     let Some(value) = value else { return Value::Null };
     let value = (value * 1e4).round() / 1e4;

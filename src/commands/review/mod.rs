@@ -108,7 +108,8 @@ impl Args {
         Ok((accounting, Some(state::now(context))))
     }
 
-    /// Returns the queue for the estimates of saved waiting; `None` if only a file is read.
+    /// Returns the queue for the estimates of saved waiting; `None` if only a file of past runs is read, or
+    /// if Slurm's queue cannot be read.
     fn queue(&self, context: &Context) -> Result<Option<ClusterQueue>, Failure> {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => cluster_queue::of_file(context, path).map(Some),

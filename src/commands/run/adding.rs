@@ -11,8 +11,8 @@ use hsched_model::Job;
 use hsched_ui::Failure;
 
 impl LocalRun<'_> {
-    /// Adds the jobs of the job file, except completed ones unless `--restart` is given, and records the
-    /// events up to now.
+    /// Adds the jobs of the job file, except jobs that have completed and get no further epochs, unless
+    /// `--restart` is given; records the events up to now.
     pub(super) fn add(
         &self,
         work: &mut RunTurns<'_>,

@@ -11,8 +11,8 @@ use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, Throu
 /// Assumed length of an epoch on one device, in seconds.
 const EPOCH_S: f64 = 60.0;
 
-/// Default cost of a restart: without a queue, a switch took at most ten seconds in measurements
-/// (docs/run.md).
+/// Default cost of a restart: without a queue, the median time of a switch by restart was below ten seconds
+/// in measurements (docs/run.md).
 const RESTART: Seconds = Seconds(10.0);
 
 /// Returns the cost of a restart until one is measured: the setting `restart_cost` if it is set, else the
@@ -24,9 +24,10 @@ pub(super) fn restart_cost(settings: &Settings) -> Seconds {
     }
 }
 
-/// Gives each job without a known speed on any of these types the same speed on all of them: once one was
-/// measured, that speed. As in all plans, a job file may use another name for a type of the same model.
-/// Returns notes.
+/// Gives each unfinished job without a known speed on any of these types the same speed on all of them:
+/// that of [`EPOCH_S`] per epoch, or, once a speed was measured on one of the types, that speed. As in all
+/// plans, a job file may use another name for a type of the same model. Returns notes on the jobs that are
+/// new to it.
 pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     let State { jobs, cache, .. } = state;
     let mut notes = Vec::new();

@@ -91,9 +91,9 @@ impl LocalRun<'_> {
         work.session.world.here.now().after(Seconds(grace.0 + MARGIN.0))
     }
 
-    /// Waits until all jobs have saved and records their ends; kills those that still run at the `deadline`.
-    /// Calls no policy. The exit code is 130 after Ctrl-C, and 85 if work is left that no further task of the
-    /// job array continues.
+    /// Waits until all jobs have saved and records their ends; kills those that still run at the `deadline`,
+    /// or when a signal other than Slurm's notice arrives. Calls no policy. The exit code is 130 after
+    /// Ctrl-C, and 85 if work is left that no further task of the job array continues.
     pub(super) fn close(
         &self,
         work: &mut RunTurns<'_>,
@@ -103,8 +103,8 @@ impl LocalRun<'_> {
         let mut is_killed = false;
         while work.session.world.here.left() > 0 {
             let due = (!is_killed).then_some(deadline);
-            // The end of the allocation may be known before Slurm announces it; this must not reduce the
-            // jobs' time.
+            // If hsched asked the jobs to save before Slurm announced the end of the allocation, Slurm's
+            // notice may follow: it must not reduce the jobs' time.
             let again = matches!(self.wait(work, due), WakeReason::Ending(signal) if signal != NOTICE);
             if !is_killed && (again || work.session.world.here.now() >= deadline) {
                 is_killed = true;

@@ -29,7 +29,7 @@ pub(super) struct LocalRun<'a> {
     pub(super) telling: RunReporter<'a>,
     /// Whether Slurm seems to have announced the end of this allocation.
     pub(super) is_announced: Cell<bool>,
-    /// The daemon for runs that share GPUs, if the user requests it.
+    /// The daemon for runs that share GPUs, if the user requests it and it has started.
     pub(super) mps: Option<MpsDaemon>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> LocalRun<'a> {
         started.map_err(|why| self.context.note(&format!("runs without MPS: {why}"))).ok()
     }
 
-    /// Returns the available devices.
+    /// Returns the world of the available devices.
     pub(super) fn here(&self) -> Result<LocalWorld<'_>, Failure> {
         let inside = Some(self.target.launcher);
         let defaults = self.rules.defaults.clone();

@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 const LIMIT: Seconds = Seconds(600.0);
 
 impl LocalRun<'_> {
-    /// Measures the jobs without a known speed that can use several types; returns the signal that asked it
-    /// to end, if there was one.
+    /// Measures the jobs without a known speed that can use several types; returns the signal that asked
+    /// hsched to end, if there was one.
     ///
     /// # Errors
     /// If the name of a job is too long to derive that of a short run, or reports cannot be read.
@@ -49,7 +49,8 @@ impl LocalRun<'_> {
         Ok(ending)
     }
 
-    /// Returns the speeds to measure: the missing ones, if there are several types.
+    /// Returns the speeds to measure: those of jobs without a known speed on any type, if several types are
+    /// to be measured; none of jobs that are only a command.
     fn unknown(&self, state: &State) -> Vec<MissingSpeed> {
         let types = self.target.devices.gpu_types();
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());

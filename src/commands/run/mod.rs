@@ -117,7 +117,7 @@ impl Subcommand for Args {
             refuse_several_gpus(&jobs)?;
         }
         let directory = state::open(context)?;
-        // All processes of this run end with it.
+        // The processes that this one starts end with it, so they need not inherit the lock.
         directory.keep_lock();
         LocalRun::new(self, context, &directory, target)?.run(&jobs)
     }

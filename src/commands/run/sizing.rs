@@ -25,13 +25,14 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 pub(super) struct PoolSizer {
     /// Time of the next query to Slurm.
     not_before: Duration,
-    /// Allocations that were pending when Slurm was last asked.
+    /// Number of pending allocations, or of pending tasks that are needed, when Slurm was last asked.
     pub(super) pending: usize,
     /// The time since which the leader has been idle.
     idle: Option<Duration>,
     /// Slurm's message for the last refused submission.
     pub(super) refusal: Option<String>,
-    /// The number of running tasks for which the job arrays needed no change.
+    /// The needed number of running tasks for which the job arrays required no change at the last look;
+    /// `None` otherwise.
     pub(super) settled: Option<u32>,
     /// The last limit that Slurm was asked to set for an array.
     pub(super) throttled: Option<ArrayChange>,

@@ -60,9 +60,9 @@ impl WantedDevices {
 const SIMULATED: &str = "to simulate the devices, so that programs see no GPU, add --simulated";
 
 impl ExecutionTarget {
-    /// Returns the wanted devices, else those of the surrounding Slurm job, else those of this machine, each
-    /// with this many slots. The wanted devices are simulated if they are CPUs, if there is no GPU, or if the
-    /// user says so.
+    /// Returns the wanted devices, each with at least this many slots, else those of the surrounding Slurm
+    /// job, else those of this machine, each with this many slots. The wanted devices are simulated if they
+    /// are CPUs, if there is no GPU, or if the user says so.
     ///
     /// # Errors
     /// If there are no devices, there are GPUs but not the wanted ones, or Slurm does not answer.

@@ -58,7 +58,7 @@ const AGAIN: Seconds = Seconds(2.0);
 /// Time between checks for files that other machines write.
 const LOOK: Seconds = Seconds(5.0);
 
-/// Time between these checks in a pool.
+/// Time between checks for files that other machines write, in a pool.
 pub(super) const LOOK_POOL: Seconds = Seconds(1.0);
 
 /// Time between checks whether jobs make progress.
@@ -90,7 +90,7 @@ impl LocalRun<'_> {
         Ok((*work.session.world, ending))
     }
 
-    /// Takes turns, after the preparations.
+    /// Measures missing speeds, except in a pool, and takes turns; with `--dry-run`, only shows the first.
     fn turns(&self, work: &mut RunTurns<'_>, leaving: Option<i32>) -> Result<Ending, Failure> {
         if self.args.dry_run {
             return self.preview(work).map(|()| Ending::Exit(Exit::Done));
@@ -111,7 +111,7 @@ impl LocalRun<'_> {
         let begun = work.session.world.here.now();
         let last = self.last_moment(self.longest_grace(&work.session.state));
         let is_late = last.is_some_and(|last| last <= begun);
-        // Otherwise each further allocation would also end at once.
+        // If even a whole allocation is too short, each further one would also end at once.
         let age = self.context.clock.elapsed().as_secs_f64();
         let is_too_short = last.is_some_and(|last| last.0 <= begun.0 - age);
         if is_late && work.session.world.lead.is_some() && !is_too_short {

@@ -13,7 +13,8 @@ use hsched_ui::{Exit, Failure};
 /// Message for a chain without a known Slurm job.
 const NO_JOB: &str = "no Slurm job to cancel; the chain is closed";
 
-/// Returns the scripts with these names or ids that have not ended.
+/// Returns the script of each name or id; of several scripts with a name, the one that has not ended, or else
+/// the last. Empty if none of the names is that of a script.
 ///
 /// # Errors
 /// If some names are those of scripts and others are not, because their outputs differ, or if several chains

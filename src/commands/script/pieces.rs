@@ -31,9 +31,9 @@ pub(in crate::commands) struct PiecesArgs {
     #[arg(long, value_name = "TIME", value_parser = time,
           conflicts_with_all = ["jobs", "restart", "queue", "race", "together", "pin"])]
     pub pieces: Option<Seconds>,
-    /// With --pieces: the files that show that the script has saved, such as 'runs/**/*.pt'; may be given several times
-    /// [default: files with the endings and folders of `PyTorch`, Lightning and Hugging Face checkpoints, and files of more
-    /// than 1 MB, that change in the working directory].
+    /// With --pieces: the files that show that the script has saved, such as 'runs/**/*.pt'; may be given
+    /// several times [default: files with the endings and folders of `PyTorch`, Lightning and Hugging Face
+    /// checkpoints, and other files of more than 1 MB except logs, that change in the working directory].
     #[arg(long, value_name = "PATTERN", requires = "pieces")]
     checkpoint: Vec<String>,
 }
@@ -202,7 +202,8 @@ fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the signal of the script's own `--signal`, without `SIG`, and its time before the limit.
+/// Returns the signal of the script's own `--signal`, without `SIG`, and its time before the limit; an empty
+/// signal and `None` without this option.
 fn own_signal(reading: &ScriptReading) -> (String, Option<Seconds>) {
     let value = reading.options.iter().rev().find(|option| option.name == "signal");
     let Some(value) = value.and_then(|option| option.value.as_deref()) else { return (String::new(), None) };

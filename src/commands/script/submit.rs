@@ -175,7 +175,9 @@ impl FollowArgs {
     }
 }
 
-/// Returns hsched's name for a job: characters that are invalid in job names become `_`.
+/// Returns hsched's name for a job: the first [`LONGEST_NAME`] characters of Slurm's name, with `_` in place
+/// of characters that are invalid in job names, and after `script` if they do not begin with a letter or
+/// digit.
 fn job_name(slurm_name: &str) -> Result<JobName, Failure> {
     let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = slurm_name.chars().take(LONGEST_NAME).map(legal).collect();

@@ -214,7 +214,7 @@ impl ScriptReport<'_> {
         })
     }
 
-    /// Returns whether the start of the script is estimated.
+    /// Returns whether a start of the script, as it is or with a change, is estimated.
     pub(in crate::commands) fn is_estimated(&self) -> bool {
         self.outlook.as_ref().is_some_and(|outlook| {
             outlook.estimates.as_is.forecast().is_some() || !outlook.estimates.list.is_empty()

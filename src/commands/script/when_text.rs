@@ -86,7 +86,7 @@ fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> Strin
 fn gpus(report: &ScriptReport, outlook: &ScriptOutlook) -> String {
     let asks = &outlook.request.asks;
     let nodes = u64::from(asks.nodes);
-    // Of a job without components, the script says the number; nodes may share it unequally.
+    // For a job without components, the script gives the total, which the nodes may share unequally.
     let request = report.reading.request.as_ref().filter(|_| outlook.components == 1);
     let counts: Vec<(&str, u64)> = match request {
         Some(request) if !request.total.gpus_total_is_minimum => {
@@ -153,7 +153,8 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
 }
 
 /// Returns a sentence on the wait: how many of the requested GPUs are free, and how many jobs are ahead. If
-/// enough are free, these jobs come first, or the nodes lack something else.
+/// enough are free, these jobs come first, or the nodes lack something else. If the script starts at the time
+/// of its `--begin`, the sentence says so; otherwise `None` for a script without GPUs.
 fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, start: Time, ahead: usize) -> Option<String> {
     if outlook.request.further.begin.is_some_and(|begin| start.0 - begin.0 < AT_ONCE) {
         return Some("It waits for the time of its --begin.".to_owned());
@@ -216,7 +217,8 @@ pub(super) fn costs(change_estimate: &ChangeEstimate) -> String {
     if costs.is_empty() { "nothing".to_owned() } else { costs.join("; ") }
 }
 
-/// Returns a change for people: its options, after the numbers of the rows that it combines.
+/// Returns a change for people: its options, and then the numbers of the two rows that it combines, or the
+/// current value of a single option.
 fn change(report: &ScriptReport, outlook: &ScriptOutlook, place: usize) -> String {
     let list = &outlook.estimates.list;
     let changes = &list[place].set.changes;
@@ -322,7 +324,7 @@ fn gigabytes(mebibytes: u64) -> String {
     if mebibytes >= 1024 { format!("{} GB", mebibytes / 1024) } else { format!("{mebibytes} MB") }
 }
 
-/// Returns a limit for people: `24 h`, `30 min`, `1 h 30 min`.
+/// Returns a limit for people: `24 h`, `30 min`, `1 h 30 min`; `no time limit` for a year or more.
 fn hours(limit: Seconds) -> String {
     let minutes = to_u64(limit.0 / 60.0);
     match (minutes / 60, minutes % 60) {

@@ -82,7 +82,7 @@ pub(in crate::commands) fn on_cluster(
         .map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::TraceFile))
 }
 
-/// Removes all other users' jobs: a simulation has none.
+/// Marks all GPUs, CPUs and memory as free: a simulation has no jobs besides those of the trace.
 fn vacate(cluster: &mut Cluster) {
     for node in &mut cluster.nodes {
         for stock in &mut node.gpus {

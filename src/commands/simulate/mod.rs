@@ -194,7 +194,7 @@ impl Subcommand for Args {
         }
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
-        // The bound applies to jobs that keep their GPUs.
+        // The bound holds only for jobs that hold all their GPUs together, not for single tasks.
         let is_bounded = tasks.len() < policies.len() && is_usual(trace.jobs.len()) && !self.no_bound;
         if self.bound || self.certificate || is_bounded {
             add_bounds(&mut cells);

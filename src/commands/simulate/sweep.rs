@@ -28,7 +28,8 @@ pub(super) struct CellRun {
     /// Index of the cell that the replay belongs to.
     pub cell: usize,
     pub policy: String,
-    /// The record, or the reason for its absence: the problem is too large for the policy.
+    /// The record, or the reason for its absence: the problem is too large for the policy, or the policy does
+    /// not support jobs of replicas.
     pub record: Result<ReplayRecord, String>,
 }
 
@@ -38,7 +39,7 @@ type ReplayOutcome = Result<Result<ReplayRecord, String>, Failure>;
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";
 
-/// Maximum number of values per axis.
+/// Maximum number of values in a range such as `0..9`.
 const MOST_VALUES: u64 = 10_000;
 
 impl SweepAxis {
@@ -262,7 +263,7 @@ impl SweepRunner<'_> {
         let options = Options { round, ..cell.options.clone() };
         match replay(&cell.trace, &options, policy.as_mut(), hooks) {
             Ok(record) => Ok(Ok(record)),
-            // A problem that is too large for one policy does not affect the others.
+            // A problem that one policy cannot handle does not affect the others.
             Err(ReplayError::Policy(
                 error @ (PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. }),
             )) => Ok(Err(error.to_string())),

@@ -68,7 +68,7 @@ fn summary(state: &State) -> String {
     counts.iter().map(count).collect::<Vec<_>>().join(", ")
 }
 
-/// The longest pause while Slurm does not answer.
+/// The longest pause after a turn that failed, unless `--interval` is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 impl<'a> Watch<'a> {
@@ -204,7 +204,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Submits scripts again that were cancelled for a new request, and with --queue moves pending ones.
+    /// Resubmits scripts that were cancelled for a new request, and moves pending ones with `--queue`.
     fn move_scripts(&self, session: &mut QueueSession<'_>) -> Result<(), Failure> {
         let mut tell = |event: &Event| self.log.hear(Update::Event(event));
         let mut notes = Vec::new();

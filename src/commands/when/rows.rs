@@ -46,7 +46,8 @@ fn marks(option_estimate: &OptionEstimate) -> Vec<String> {
     marks
 }
 
-/// Returns a request's position in the queue for people.
+/// Returns a request's position in the queue, or what its estimate rests on, for people; `None` if its start
+/// is not estimated.
 pub(super) fn place(option_estimate: &OptionEstimate) -> Option<String> {
     let forecast = option_estimate.start.forecast()?;
     if let Some(basis) = forecast.learnt {

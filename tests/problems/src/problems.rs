@@ -105,7 +105,7 @@ fn type_model() -> impl Strategy<Value = Option<TypeModel>> {
 
 fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
     let training = (1_u64..20, 50_u64..5000, 1_u64..5, prop_oneof![Just(1_u64), Just(4), Just(8)]);
-    // Deadlines from a second to an hour from now, and some that have passed.
+    // Deadlines from a second to almost an hour from now, and some that have passed.
     let deadline = proptest::option::weighted(
         0.8,
         (-2_i32..36)

@@ -10,11 +10,12 @@ pub(crate) struct FoundJob {
     /// The id as shown by `squeue`.
     pub id: String,
     pub name: Option<String>,
-    /// The job in the queue; `None` after its end.
+    /// The job in the queue; `None` after its end, or if the look at the queue does not show it.
     pub job: Option<QueueJob>,
-    /// The controller's data; `None` with a snapshot, and for jobs that it has dropped.
+    /// The controller's data; `None` with a snapshot, in the list of the user's pending jobs, and for jobs
+    /// that the controller has dropped.
     pub details: Option<JobDetails>,
-    /// The accounting record of an ended job.
+    /// The accounting record, if the job was found only there.
     pub record: Option<JobRecord>,
 }
 

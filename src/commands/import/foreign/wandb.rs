@@ -123,7 +123,7 @@ fn goal(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
     }
 }
 
-/// Imports the command, with a placeholder for each parameter.
+/// Imports the command, with the values of constant parameters and a placeholder for each other parameter.
 fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mut ImportedJob) {
     let given = file.keys.get("command").and_then(Value::as_array);
     let words: Vec<String> = match given {

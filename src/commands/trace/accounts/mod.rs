@@ -18,7 +18,7 @@ use hsched_slurm::{SlurmState, Tres, amount, time};
 /// `AllocGRES` or `ReqTRES`. Skips job steps. The run time of a running job is its time so far.
 ///
 /// # Errors
-/// If there is no header, or a column is missing.
+/// If there is no header, a column is missing, or JSON is invalid or has no jobs.
 pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     if text.trim_start().starts_with('{') {
         return json::parse(text, untyped);
