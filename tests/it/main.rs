@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 mod after;
+mod allocation_script;
 mod checkpoints;
 mod cli_again;
 mod cli_bound;
