@@ -48,8 +48,8 @@ pub(crate) struct PlanningArgs {
     /// Do not compute a lower bound for plans of policies other than optimal.
     #[arg(long)]
     no_bound: bool,
-    /// Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal
-    /// and for lower bounds, unlimited for other policies].
+    /// Stop the search after this time, such as 10s or 2m, and use the best plan found so far [default: 1s for optimal
+    /// and for lower bounds, unlimited for other policies; 20s for submit --queue].
     #[arg(long, value_name = "TIME", value_parser = start_estimates::duration, allow_hyphen_values = true)]
     budget: Option<Duration>,
 }

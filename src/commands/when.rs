@@ -34,7 +34,7 @@ use hsched_ui::{Exit, Failure, ProgressLine, write_output};
 /// For a script, also lists small changes with which it would start sooner. For a job file, compares types and numbers of GPUs,
 /// accounts and partitions, for each job on its own. hsched estimates each wait: it simulates
 /// the queue many times, with run times and arrivals as in the past, and prints the median and an 80 % interval. That interval
-/// contained 70 to 90 % of 335 real starts, depending on the data set. Changes nothing; docs/queue.md lists the calls to Slurm.
+/// contained 70 to 90 % of 335 real starts, depending on the data set. Changes nothing; docs/sites.md lists the calls to Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Batch script, or job file (YAML; - reads standard input).

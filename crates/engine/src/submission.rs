@@ -227,8 +227,8 @@ impl SubmissionRecord {
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
-    /// Returns whether Slurm reports that the submission's request, which may have been changed in place, can
-    /// never start.
+    /// Returns whether Slurm reports that the submission's request can never start, if the request is one that
+    /// can be changed in place; false for any other.
     pub(crate) fn cannot_start(&self) -> bool {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }

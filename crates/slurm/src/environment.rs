@@ -1,4 +1,5 @@
-//! The environment of Slurm's programs: that of the caller, without variables that change their output.
+//! The environment of Slurm's programs: that of the caller, without Slurm's own variables, which set
+//! defaults of options or describe the job in which hsched runs.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -26,7 +27,8 @@ const OUTPUT: [(&str, &str); 2] = [("SLURM_TIME_FORMAT", "standard"), ("LC_ALL",
 pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// Returns the environments without variables that change output.
+    /// Returns the environments without Slurm's variables that set defaults of options or describe the job in
+    /// which hsched runs.
     pub(super) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self(variables.into_iter().filter(|(name, _)| is_harmless(name)).collect())
     }

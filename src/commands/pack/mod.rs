@@ -104,7 +104,7 @@ struct PackSubmission<'a> {
     policy: &'a str,
 }
 
-/// The inputs of `hsched submit --pack` besides its options.
+/// The inputs of `hsched submit --pack` and `--together` that are not in [`PackArgs`].
 pub(super) struct PackRequest<'a> {
     /// The job file.
     pub path: &'a Path,

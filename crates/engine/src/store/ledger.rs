@@ -173,7 +173,8 @@ impl<'a> Ledger<'a> {
         kept
     }
 
-    /// Claims the state for the cluster with this name in Slurm: its jobs are there, or all have ended.
+    /// Claims the state for the cluster with this name (Slurm's, or a fixed one for local devices): its jobs are
+    /// there, or all have ended.
     ///
     /// # Errors
     /// If jobs that have not ended are on another cluster, or if the name cannot be written.
@@ -196,7 +197,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Returns Slurm's name of the cluster with the state's jobs; `None` if it is unknown.
+    /// Returns the name under which the state was last claimed: Slurm's name of the cluster with its jobs, or a
+    /// fixed name for jobs on local devices; `None` if it is unknown.
     pub fn cluster(&self) -> Option<&str> {
         self.claim.cluster.as_deref()
     }

@@ -31,7 +31,7 @@ pub(super) struct StateFile {
 /// Data of a state directory besides the jobs' state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Claim {
-    /// Slurm's name of the cluster with the jobs.
+    /// Slurm's name of the cluster with the jobs, or a fixed name for local devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cluster: Option<String>,
     /// The applied deferred commands whose files may still exist.

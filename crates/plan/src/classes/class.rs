@@ -108,8 +108,8 @@ impl Class {
 }
 
 impl BundleSite {
-    /// Returns the site of a problem. GPUs that were observed earlier on a node are included: they may only
-    /// be down or in use now.
+    /// Returns the site of a problem. It includes GPUs that were observed on a node earlier, because they may
+    /// just be down or in use now.
     fn of(problem: &Problem, known: Option<&Self>) -> Self {
         let types = problem.gpu_types.len();
         let shape = |(number, node): (usize, &WorkerNode)| {

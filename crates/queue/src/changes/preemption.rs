@@ -39,8 +39,8 @@ pub(crate) fn preempted<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'
     };
     let possible = nodes(request);
     let by_qos = |job: &QueueJob| {
-        // Jobs of the same QOS are left out: there only jobs of higher priority preempt, and a user's own jobs
-        // mostly start in order of age.
+        // Jobs of the same QOS are left out, because within a QOS only jobs of higher priority preempt. A user's
+        // own jobs mostly start in order of age; for jobs of other users, this is an approximation.
         let job_qos = job.qos.as_deref().filter(|job_qos| *job_qos != qos);
         job_qos.is_some_and(|job_qos| lower.is_some_and(|lower| lower.contains(job_qos)))
             && is_on(job, &possible)

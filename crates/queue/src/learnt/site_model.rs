@@ -50,7 +50,8 @@ pub struct SiteModel {
     pub score: PastScore,
 }
 
-/// The accuracy of the models of the last days, each applied to the jobs of its days; valid for a day.
+/// The accuracy of the learnt models of the last two weeks, each on the jobs of the days for which it was used. It
+/// is computed again after a day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastScore {
     pub at: Time,

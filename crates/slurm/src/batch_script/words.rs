@@ -46,9 +46,10 @@ pub(super) fn split(line: &str) -> Option<Vec<String>> {
     open.is_empty().then_some(words)
 }
 
-/// Returns a word's text if the shell only removes quotes from it.
+/// Returns a word's text without its quotes; `None` if it has characters that the shell may expand, of which only
+/// `[` and `{` may be inside quotes.
 pub(super) fn literal(word: &str) -> Option<String> {
-    if word.contains(['$', '`', '*', '?', '~', '<', '>', '|', '&', ';', '(', ')']) {
+    if word.contains(['$', '`', '*', '?', '~', '<', '>', '|', '&', ';', '(', ')']) || has_bracket(word) {
         return None;
     }
     let mut words = shell_words::split(word).ok()?;
@@ -57,6 +58,23 @@ pub(super) fn literal(word: &str) -> Option<String> {
         1 => words.pop(),
         _ => None,
     }
+}
+
+/// Returns whether a bracket of a pattern or of a list of words is outside quotes.
+fn has_bracket(word: &str) -> bool {
+    let (mut quote, mut letters) = (None, word.chars());
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            ('\\', quote) if quote != Some('\'') => {
+                letters.next();
+            }
+            ('\'' | '"', None) => quote = Some(letter),
+            (_, Some(open)) if letter == open => quote = None,
+            ('[' | '{', None) => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns the name and the value of an assignment.
@@ -94,6 +112,11 @@ mod tests {
         assert_eq!(literal("\"\"").as_deref(), Some(""));
         assert_eq!(literal("$HOME/x"), None);
         assert_eq!(literal("'"), None);
+        assert_eq!(["{1..5}", "c[12].yaml", "'a'{b,c}"].map(literal), [None, None, None]);
+        assert_eq!(
+            ["'{1}'", "\"[2]\"", "\\{3"].map(|word| literal(word).expect("a text")),
+            ["{1}", "[2]", "{3"]
+        );
         assert_eq!(assignment("A_1=b=c"), Some(("A_1", "b=c")));
         assert_eq!((assignment("1A=b"), assignment("--a=b")), (None, None));
     }

@@ -115,7 +115,7 @@ fn partition(partition: &Value, gathering: &mut NodeStatements) -> Option<String
     gathering.partition(&name, limit.as_deref(), state.as_deref())
 }
 
-/// Returns the state: a list, or a text with a separate list of flags.
+/// Returns a node's state, joined by `+`. In JSON, it is a list, or a text with a separate list of flags.
 fn state(node: &Value) -> Option<String> {
     let mut all = match &node["state"] {
         Value::String(text) => vec![text.clone()],
