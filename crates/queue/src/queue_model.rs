@@ -226,13 +226,14 @@ impl QueueModel {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
         }
         for job in running {
-            // A job on nodes of several parts counts in each; no pending job can use nodes of several parts.
-            let mut parts_held: Vec<usize> =
-                job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
+            // No pending job can use nodes of several parts, so each part has the job's nodes there.
+            let part_of = |node: u32| parts.of_node[node as usize];
+            let mut parts_held: Vec<usize> = job.holds.iter().map(|(node, _)| part_of(*node)).collect();
             parts_held.sort_unstable();
             parts_held.dedup();
             for part in parts_held {
-                self.parts[part].running.push(job.clone());
+                let holds = job.holds.iter().filter(|(node, _)| part_of(*node) == part).cloned().collect();
+                self.parts[part].running.push(Active { holds, ..job.clone() });
             }
         }
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
