@@ -1,6 +1,7 @@
 //! A snapshot as numbers: nodes, shapes, running jobs, pending jobs in order, and possible arrivals.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use crate::arrivals::{Arrivals, PastJob};
 use crate::awaited::{AwaitedJob, AwaitedJobs};
@@ -225,7 +226,7 @@ impl QueueModel {
         for job in waiting {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
         }
-        for job in running {
+        for mut job in running {
             // No pending job can use nodes of several parts, so each part has the job's nodes there.
             let part_of = |node: u32| parts.of_node[node as usize];
             let mut parts_held: Vec<usize> = job.holds.iter().map(|(node, _)| part_of(*node)).collect();
@@ -233,7 +234,9 @@ impl QueueModel {
             parts_held.dedup();
             for part in parts_held {
                 let holds = job.holds.iter().filter(|(node, _)| part_of(*node) == part).cloned().collect();
-                self.parts[part].running.push(Active { holds, ..job.clone() });
+                // Fair share sums up the usage of all parts.
+                let counts = mem::take(&mut job.counts);
+                self.parts[part].running.push(Active { holds, counts, ..job.clone() });
             }
         }
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
