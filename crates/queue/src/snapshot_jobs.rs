@@ -153,7 +153,7 @@ pub(super) fn running(
             }
             holds.push((node, amounts.into_iter().collect()));
         }
-        (!holds.is_empty()).then(|| Active {
+        Some(Active {
             since: running.since.0,
             limit: snapshot.longest_run(job, running.since.0),
             holds,

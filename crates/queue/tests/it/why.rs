@@ -322,6 +322,19 @@ fn a_job_before_it_a_time_and_a_reservation_are_named() {
 }
 
 #[test]
+fn a_job_on_nodes_of_two_types_takes_its_gpus_of_each_once() {
+    let gpus = |gpu_type: &str, count: u32| json!([{ "type": gpu_type, "count": count }]);
+    let node = |name: &str, gpu_type: &str| json!({ "name": name, "gpus": gpus(gpu_type, 4) });
+    let holds = json!([{ "node": "n1", "gpus": gpus("a100", 2) }, { "node": "n2", "gpus": gpus("t4", 2) }]);
+    let both =
+        with(running("1", "bob", 2, 5.0), &json!({ "running": { "since": at(-1.0), "holds": holds } }));
+    let jobs = [both, pending("3", 2, 2.0, "Priority")];
+    let snapshot = queue(&jobs, &json!({ "nodes": [node("n1", "a100"), node("n2", "t4")] }));
+    let why = told(&snapshot, "3").1.why.join(" ");
+    assert!(why.contains("It would fit on n1 now"), "{why}");
+}
+
+#[test]
 fn limits_that_no_future_counts_are_named_with_what_is_known() {
     let told = |reason: &str, limits: Value| {
         let jobs = [running("1", "ann", 1, 5.0), running("2", "bob", 1, 5.0), pending("3", 2, 2.0, reason)];
