@@ -104,7 +104,8 @@ impl ScriptChain {
     pub fn job(&self) -> Option<JobId> {
         match self.state() {
             ChainState::Running => self.started.last().copied(),
-            ChainState::Pending => self.queued.last().copied(),
+            // The first piece may be listed after the next one, which it has submitted.
+            ChainState::Pending => self.queued.iter().rfind(|job| !self.started.contains(job)).copied(),
             _ => None,
         }
     }
@@ -200,6 +201,7 @@ mod tests {
         assert_eq!(check(&[], &[], &[7]), (ChainState::Pending, seven.clone(), "7".to_owned()));
         assert_eq!(check(&[], &[7], &[7, 8]), (ChainState::Running, seven, "7 8".to_owned()));
         assert_eq!(check(&[(7, 85)], &[7], &[7, 8]), (ChainState::Pending, eight.clone(), "8".to_owned()));
+        assert_eq!(check(&[(7, 85)], &[7], &[8, 7]), (ChainState::Pending, eight.clone(), "8".to_owned()));
         assert_eq!(check(&[(7, 85)], &[7, 8], &[7, 8, 9]), (ChainState::Running, eight, "8 9".to_owned()));
         assert_eq!(
             check(&[(7, 85), (8, 0)], &[7, 8], &[7, 8, 9]),
