@@ -280,7 +280,7 @@ pub(crate) fn prepare(
         speeds: &speeds,
     };
     let OfferedGpus { capacity, mut problem, could_use_held } = offer(&request, context, &mut notes)?;
-    notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
+    notes.extend(speeds::advice(context, &jobs, &problem));
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {

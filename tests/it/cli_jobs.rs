@@ -77,7 +77,7 @@ fn nothing_to_cancel_is_said() {
 fn an_old_look_is_said() {
     let sandbox = submitted();
     let looked = fs::File::options().append(true).open(sandbox.state("looked")).expect("a file");
-    assert!(!sandbox.run("status").succeeds().contains("last looked at"));
+    assert!(!sandbox.run("status").succeeds().contains("last updated"));
     looked.set_modified(std::time::UNIX_EPOCH).expect("a time");
     let text = sandbox.run("status").succeeds();
     let last = text.lines().last().expect("a line");

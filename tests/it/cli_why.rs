@@ -212,6 +212,20 @@ fn a_list_that_nobody_has_read_is_shown_and_nothing_is_changed() {
 }
 
 #[test]
+fn a_list_that_cannot_be_kept_invalidates_the_earlier_one() {
+    let sandbox = live(&shown(&[]));
+    let script = "why=\"$2 why 8 --futures 5 --budget 1h\"; $why >/dev/null || exit 9; cat /dev/zero >\"$1/full\" 2>/dev/null; \
+        $why >/dev/null || exit 9; $why --apply 1 >/dev/null";
+    let Some(ran) = sandbox.on_small_disk(script) else { return };
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("note: do not use --apply with this list, which cannot be kept: "),
+        "{ran:?}"
+    );
+    assert!(sandbox.calls("scontrol").iter().all(|call| call[0] != "update"));
+}
+
+#[test]
 fn the_list_of_each_job_is_kept() {
     let sandbox = live(&shown(&[]));
     // The fake Slurm gives the same answer about both.

@@ -55,16 +55,22 @@ pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy
     Ok(lists.into_iter().find(|known| known.job == job).map(|known| known.remedies))
 }
 
-/// Stores the remedies of a job. If that fails, `--apply` finds no list, or an earlier one if it is still
-/// valid.
+/// Stores the remedies of a job. If that fails, a note says so, and `--apply` finds no list. On a read-only file system,
+/// it finds an earlier list while that is valid.
 pub(crate) fn keep(context: &Context, job: &str, remedies: Vec<KeptRemedy>) {
     let Ok(root) = state::root(context) else { return };
     let (cache, at) = (OutputCache::of(&root), state::now(context));
+    let is_empty = remedies.is_empty();
     let mut lists = recent(&cache, at);
     lists.retain(|known| known.job != job);
     lists.push(KeptAdvice { job: job.to_owned(), at, remedies });
     let text = serde_json::to_string(&lists).ok();
-    let _ = cache.keep(NAME, &CachedOutput { text, at, tried: at, ..CachedOutput::default() });
+    let list = CachedOutput { text, at, tried: at, ..CachedOutput::default() };
+    if let Err(error) = cache.keep_list(NAME, &list)
+        && !is_empty
+    {
+        context.note(&format!("do not use --apply with this list, which cannot be kept: {error}"));
+    }
 }
 
 /// Returns the lists that are still valid.

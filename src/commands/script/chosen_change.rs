@@ -113,7 +113,7 @@ impl ScriptQuestion<'_> {
             serde_json::to_string(&shown).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let at = state::now(context);
         let answer = CachedOutput { text: Some(text), at, tried: at, ..CachedOutput::default() };
-        let kept = OutputCache::of(&root).keep(&self.script.key("changes"), &answer);
+        let kept = OutputCache::of(&root).keep_list(&self.script.key("changes"), &answer);
         kept.map_err(|error| {
             Failure::new(Exit::Failed, format!("the list of changes cannot be kept: {error}"))
                 .id(ErrorId::FileUnwritable)
