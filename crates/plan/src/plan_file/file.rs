@@ -177,7 +177,7 @@ impl PlanFile {
     /// Returns the file's text: JSON with a newline at its end.
     ///
     /// # Errors
-    /// If a number is not finite, which no plan has.
+    /// If it cannot be represented as JSON.
     pub fn to_json(&self) -> Result<String, PlanFileError> {
         let mut text = serde_json::to_string_pretty(self).map_err(|source| PlanFileError::Json { source })?;
         text.push('\n');
