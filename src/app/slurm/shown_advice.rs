@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::store::{CachedOutput, OutputCache};
-use hsched_model::Time;
+use hsched_model::{Seconds, Time};
 use hsched_slurm::CommandLine;
 use hsched_ui::Failure;
 
@@ -35,8 +35,8 @@ struct KeptAdvice {
 /// The name of the file with the lists.
 const NAME: &str = "why-lists";
 
-/// How long a list is valid, in seconds: a quarter of an hour.
-const GOOD_FOR: f64 = 900.0;
+/// How long a list is valid: a quarter of an hour.
+const GOOD_FOR: Seconds = Seconds(900.0);
 
 impl KeptRemedy {
     /// Returns the remedy's command, or why the command is unknown.
@@ -77,6 +77,6 @@ pub(crate) fn keep(context: &Context, job: &str, remedies: Vec<KeptRemedy>) {
 fn recent(cache: &OutputCache, now: Time) -> Vec<KeptAdvice> {
     let text = cache.get(NAME).text.unwrap_or_default();
     let mut lists: Vec<KeptAdvice> = serde_json::from_str(&text).unwrap_or_default();
-    lists.retain(|known| (0.0..GOOD_FOR).contains(&now.since(known.at).0));
+    lists.retain(|known| now.is_soon_after(known.at, GOOD_FOR));
     lists
 }

@@ -164,6 +164,19 @@ fn a_request_above_a_limit_never_starts_and_says_why() {
 }
 
 #[test]
+fn jobs_at_a_limit_on_past_use_do_not_compete_and_requests_like_them_have_no_number() {
+    for reason in ["AssocGrpGRESMinutes", "QOSUsageThreshold"] {
+        let mine = held_up("2", "bio", 100, 6.0, reason);
+        let mut seen = snapshot(&[], std::slice::from_ref(&mine));
+        assert!(matches!(outlook(&seen, "bio", 1, 1.0), Start::Unknown(_)), "{reason}");
+        assert_eq!(start(&seen, "chem", 1, 1.0), 0.0, "{reason}");
+        seen["jobs"][0]["ours"] = json!(false);
+        seen["jobs"][0]["user"] = json!("you");
+        assert_eq!(start(&seen, "bio", 1, 1.0), 0.0, "{reason}");
+    }
+}
+
+#[test]
 fn without_limits_there_is_no_number_if_own_jobs_wait_for_one() {
     let mut held = job("2", ("me", "bio"), 4, 6.0);
     held["reason"] = json!("AssocGrpGRES");
