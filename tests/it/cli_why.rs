@@ -277,6 +277,26 @@ fn the_command_of_a_new_job_has_the_options_of_the_old_one() {
 }
 
 #[test]
+fn past_runs_of_the_name_count_for_changes() {
+    let past = "11|COMPLETED|1800|cpu=1,gres/gpu:v100=2,gres/gpu=2,node=1|1|v1|||gpu".replace('|', "\u{1f}");
+    let sacct = format!("case \"$*\" in *--name=bert*) printf '%s\\n' '{past}';; esac");
+    let sandbox = live(&shown(&[])).program("sacct", &sacct);
+    let known =
+        || sandbox.run("why 8 --futures 5 --budget 1h --format json").exits(0).json()["jobs"][0].clone();
+    assert_eq!((&known()["past_runs"], &known()["past_runs_unknown"]), (&json!(1), &Value::Null));
+    let asked = sandbox.calls("sacct").into_iter().filter(|call| call.contains(&"--name=bert".to_owned()));
+    assert_eq!(asked.count(), 1);
+    // The list of all jobs has no changes.
+    assert_eq!(
+        sandbox.run("why --futures 5 --budget 1h --format json").json()["jobs"][0]["past_runs"],
+        Value::Null
+    );
+    let silent = live(&shown(&[])).program("sacct", "echo down >&2; exit 1");
+    let page = silent.run("why 8 --futures 5 --budget 1h").exits(0).stdout;
+    assert!(page.contains("past runs of bert are unknown: "), "{page}");
+}
+
+#[test]
 fn few_questions_are_asked() {
     let sandbox = live(&shown(&[]));
     for _ in 0..2 {
