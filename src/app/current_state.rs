@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
 use crate::app::{deferred_commands, session, state};
-use hsched_engine::live::{ReportedData, reported};
+use hsched_engine::live::{ReportedData, reported_by};
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, StateView};
 use hsched_engine::{
@@ -85,21 +85,26 @@ fn count_reported(
     now: Time,
     rules: &Rules,
 ) -> Vec<String> {
-    let ReportedData { epochs, odd, stalls, notes, .. } = reported(root, state, samples, now);
-    for (of, what) in odd {
-        apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
-    }
-    for (of, report) in epochs {
-        let submission = state.find(&of.job).and_then(|tracked| tracked.submission(&of));
-        if let Some(news) = submission.and_then(|submission| started(submission, &report)) {
-            apply(state, now, &Event::News { of: of.clone(), news }, rules);
+    let mut all_notes = Vec::new();
+    // Job by job, because the epochs of all jobs may need much memory.
+    for number in 0..state.jobs.len() {
+        let ReportedData { epochs, odd, stalls, notes, .. } =
+            reported_by(root, &state.jobs[number], samples, now);
+        for (of, what) in odd {
+            apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
         }
-        apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
+        for (of, report) in epochs {
+            let submission = state.jobs[number].submission(&of);
+            if let Some(news) = submission.and_then(|submission| started(submission, &report)) {
+                apply(state, now, &Event::News { of: of.clone(), news }, rules);
+            }
+            apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
+        }
+        state.jobs[number].show_stalls(&stalls);
+        all_notes.extend(notes);
     }
-    for tracked in &mut state.jobs {
-        tracked.show_stalls(&stalls);
-    }
-    notes
+    samples.keep_only(root, state);
+    all_notes
 }
 
 /// Returns the start of a submission that was last seen pending, but for which a rank has reported an epoch.

@@ -94,9 +94,9 @@ pub(crate) fn offer(
 
 /// Returns whether other jobs than those of the problem hold GPUs that a job could use.
 fn others_hold(problem: &Problem, job: usize) -> bool {
-    let usable = problem.jobs[job].types.iter().enumerate().filter(|(_, model)| model.is_some());
+    let mut usable = problem.jobs[job].types.iter().enumerate().filter(|(_, model)| model.is_some());
     let is_held = |gpu_type: usize, node: &WorkerNode| node.gpus[gpu_type] < node.up[gpu_type];
-    usable.into_iter().any(|(gpu_type, _)| problem.nodes.iter().any(|node| is_held(gpu_type, node)))
+    usable.any(|(gpu_type, _)| problem.nodes.iter().any(|node| is_held(gpu_type, node)))
 }
 
 /// Returns a note for each GPU type with fewer GPUs on nodes that are up than the setting `capacity` states.

@@ -4,7 +4,7 @@ use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::report::ReportArgs;
 use crate::app::tags::TagArgs;
-use crate::app::{deferred_commands, speeds, state};
+use crate::app::{deferred_commands, pools, speeds, state};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::history_report::{ReportContext, history_report};
 use crate::commands::results::{meant, warn_of_damage};
@@ -36,6 +36,12 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        pools::or_in_pool(context, &self.names, |context| self.show(context))
+    }
+}
+
+impl Args {
+    fn show(&self, context: &Context) -> Result<Exit, Failure> {
         let (root, now) = (state::root(context)?, state::now(context));
         let known = deferred_commands::expected(context, &state::rules(context))?;
         let wants_report = self.report.is_given()?;

@@ -5,6 +5,7 @@ mod add;
 mod ask;
 mod cache;
 mod cancel;
+mod change_number;
 mod check_ddp;
 mod cli;
 mod config;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::tags::TagArgs;
-use crate::app::{deferred_commands, state};
+use crate::app::{deferred_commands, pools, state};
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::results::{meant, shown_metric, warn_of_damage};
 use hsched_engine::store::{MetricCurves, Results, state_stamp};
@@ -47,6 +47,12 @@ type PrintedLines = BTreeMap<(JobName, u64), (u64, bool)>;
 
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        pools::or_in_pool(context, std::slice::from_ref(&self.sweep), |context| self.tell(context))
+    }
+}
+
+impl Args {
+    fn tell(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
         let mut printed = PrintedLines::new();
@@ -68,9 +74,7 @@ impl Subcommand for Args {
             }
         }
     }
-}
 
-impl Args {
     /// Prints the lines of the runs that were not printed yet.
     fn print_new(
         &self,

@@ -10,6 +10,7 @@ use crate::app::slurm::new_job::JobToSubmit;
 use crate::app::slurm::shown_advice;
 use crate::app::slurm::why::{ExplainedJob, JobFinder};
 use crate::app::start_estimates::{QueueViewArgs, duration};
+use crate::commands::change_number;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::why_json;
 use hsched_model::{ErrorId, Request, RequestId, Seconds};
@@ -33,8 +34,8 @@ pub(super) struct Args {
     #[arg(value_name = "JOB", add = completions::jobs())]
     jobs: Vec<String>,
     /// Make change N of the list by running its command, if the job keeps its place in the queue. Needs exactly one job.
-    #[arg(long, value_name = "N", requires = "jobs", conflicts_with = "snapshot")]
-    apply: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = change_number::parse, allow_negative_numbers = true, requires = "jobs", conflicts_with = "snapshot")]
+    apply: Option<i64>,
     /// With --apply: allow a change that cancels another job of yours, or for which Slurm may stop (preempt) running ones.
     #[arg(long, requires = "apply")]
     may_stop: bool,
@@ -196,11 +197,11 @@ impl Args {
     fn make_change(
         &self,
         context: &Context,
-        number: usize,
+        number: i64,
         job: &str,
         list: &[shown_advice::KeptRemedy],
     ) -> Result<Exit, Failure> {
-        let remedy = number.checked_sub(1).and_then(|place| list.get(place));
+        let remedy = change_number::place(number).and_then(|place| list.get(place));
         let Some(remedy) = remedy else {
             let message = match list.len() {
                 0 => format!("--apply {number}: the list of job {job} has no change"),

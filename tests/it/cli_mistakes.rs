@@ -60,8 +60,8 @@ fn a_file_of_another_kind_names_the_command_that_reads_it() {
     );
     let told = sandbox.run("submit base.yaml --together --gpus v100:4 --time -2h").fails(2);
     assert!(told.contains("'--time <TIME>': must not be negative, got \"-2h\""), "{told}");
-    let told = sandbox.run("when vit.sh --apply -1").fails(2);
-    assert!(told.contains("invalid value '-1' for '--apply <N>'"), "{told}");
+    let told = sandbox.run("when vit.sh --apply first").fails(2);
+    assert!(told.contains("it must be the number of a change in the list, such as 1"), "{told}");
     assert_snapshot!(sandbox.run("watch --interval 5").fails(2), @r#"
     error: invalid value '5' for '--interval <TIME>': has no unit: "5"; write 5s, 5m or 5h
 

@@ -152,11 +152,12 @@ fn names_that_only_a_pool_has_are_found_there() {
     let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
     sandbox.run(PACK).succeeds();
     let pool = "ROOT/home/.local/state/hsched/together/r1";
-    for command in ["results s", "results s-i1", "status s", "status s-i1"] {
+    for command in ["results s", "results s-i1", "status s", "status s-i1", "history s"] {
         let ran = sandbox.run(command).exits(0);
         assert_eq!(ran.stderr, format!("note: reading the pool in {pool}\n"), "{command}");
         assert!(ran.stdout.contains("s-i1"), "{command}: {}", ran.stdout);
     }
+    assert_eq!(sandbox.run("tell s").exits(0).stderr, format!("note: reading the pool in {pool}\n"));
     assert!(sandbox.run("logs s").exits(0).stderr.ends_with("2 of 2 runs have not started yet\n"));
     for (names, words) in [("s-i1", "s-i1"), ("s", "'s-*'")] {
         assert_eq!(

@@ -237,6 +237,15 @@ fn a_combined_change_is_written_out() {
 }
 
 #[test]
+fn a_number_that_the_list_lacks_is_refused_with_those_that_it_has() {
+    let sandbox = small();
+    for wrong in ["--apply 9", "--apply 0", "--apply -1", "--submit -1"] {
+        let refused = sandbox.run(&format!("{LOOK} {wrong}")).fails(3);
+        assert!(refused.contains("train.sh: there are changes 1 to "), "{wrong}: {refused}");
+    }
+}
+
+#[test]
 fn a_number_means_the_change_that_was_shown() {
     let sandbox = small();
     let shown = changes(&sandbox.run(&format!("{LOOK} --format json")).json());

@@ -193,6 +193,8 @@ fn what_the_controller_says_now_counts_and_a_change_is_made_in_place() {
     let done = sandbox.run("why 8 --apply 1").succeeds();
     assert_eq!(done, "Done: scontrol update JobId=8 StartTime=now\n");
     assert_eq!(updates(), [["update", "JobId=8", "StartTime=now"]]);
+    let error = sandbox.run("why 8 --apply -1").fails(2);
+    assert!(error.contains("--apply -1: the list has "), "{error}");
     let error = sandbox.run("why 8 --apply 7").fails(2);
     assert!(error.contains("--apply 7: the list has "), "{error}");
     assert!(error.contains("hsched why 8 looks again"), "{error}");

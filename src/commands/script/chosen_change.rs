@@ -7,11 +7,11 @@ use crate::app::context::Context;
 use crate::app::slurm::script::ScriptFile;
 use crate::app::slurm::script_outlook::is_meant;
 use crate::app::{input, slurm, state};
+use crate::commands::change_number;
 use crate::commands::cli::print;
 use crate::commands::script::when::{ScriptQuestion, ScriptReport};
 use crate::commands::script::when_text;
 use hsched_engine::store::{CachedOutput, OutputCache};
-use hsched_model::number::to_usize;
 use hsched_model::{ErrorId, Seconds};
 use hsched_queue::{ChangeEstimate, jobs_in_words, own_preempted};
 use hsched_slurm::sbatch;
@@ -28,15 +28,16 @@ impl ScriptQuestion<'_> {
         &self,
         context: &Context,
         report: &'a ScriptReport,
-        number: u32,
+        number: i64,
     ) -> Result<(usize, &'a ChangeEstimate), Failure> {
         let name = self.script.name();
         if let Some(why) = report.why_not() {
             return Err(Failure::new(Exit::Unplaced, why).id(ErrorId::ScriptRefused));
         }
         let list = report.outlook.as_ref().map_or(&[][..], |outlook| outlook.estimates.list.as_slice());
-        let number = to_usize(f64::from(number));
-        let place = match self.kept_list(context).map(|kept| kept.get(number - 1).cloned()) {
+        let place = change_number::place(number);
+        let shown = self.kept_list(context).map(|kept| kept.get(place?).cloned());
+        let place = match shown {
             Some(Some(shown)) => report.place_of(&shown).ok_or_else(|| {
                 let message = format!("{name}: change {number} was {}, which helps no more", shown.join(" "));
                 Failure::new(Exit::Unplaced, format!("{message}; {}", self.nothing_done()))
@@ -46,7 +47,7 @@ impl ScriptQuestion<'_> {
             // A number must not select a change that was not listed under it.
             Some(None) => usize::MAX,
             // Without a list shown before, as with --dry-run, the number refers to the current list.
-            None => number - 1,
+            None => place.unwrap_or(usize::MAX),
         };
         let Some(chosen) = list.get(place) else {
             let there = match list.len() {
@@ -131,7 +132,7 @@ impl ScriptQuestion<'_> {
         &self,
         context: &Context,
         report: &ScriptReport,
-        number: u32,
+        number: i64,
         version: Option<SlurmVersion>,
     ) -> Result<Exit, Failure> {
         let Some(ScriptFile { path, bytes }) = &self.script.file else {
@@ -178,7 +179,7 @@ impl ScriptQuestion<'_> {
         &self,
         context: &Context,
         report: &ScriptReport,
-        number: u32,
+        number: i64,
     ) -> Result<Exit, Failure> {
         let Some(ScriptFile { path, .. }) = &self.script.file else {
             return Err(Failure::new(Exit::Usage, "--submit needs a script: give its file before --")

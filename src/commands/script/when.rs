@@ -11,6 +11,7 @@ use crate::app::slurm::script_outlook::{OutlookBasis, ScriptOutlook};
 use crate::app::slurm::script_refusal::{self, ScriptRefusal};
 use crate::app::slurm::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
+use crate::commands::change_number;
 use crate::commands::cli::{json_text, print};
 use crate::commands::script::{when_json, when_text};
 use hsched_engine::clock::Clock;
@@ -24,11 +25,11 @@ use hsched_ui::{Exit, Failure, ProgressLine};
 #[command(next_help_heading = "Scripts")]
 pub(in crate::commands) struct ScriptArgs {
     /// Write the change of this number into the script; the old script is kept as SCRIPT.bak (or .bak2, ...).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["submit", "score"])]
-    pub(super) apply: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = change_number::parse, allow_negative_numbers = true, conflicts_with_all = ["submit", "score"])]
+    pub(super) apply: Option<i64>,
     /// Submit the script with the change of this number; the file itself is not changed.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "score")]
-    pub(super) submit: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = change_number::parse, allow_negative_numbers = true, conflicts_with = "score")]
+    pub(super) submit: Option<i64>,
     /// Allow a change to this GPU type. Repeatable, or several names separated by commas.
     #[arg(long, value_name = "TYPE", value_delimiter = ',', add = completions::gpu_types())]
     pub(super) may: Vec<String>,
@@ -119,8 +120,12 @@ impl ScriptQuestion<'_> {
     /// # Errors
     /// If no list was shown before (exit 2).
     fn was_shown(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
-        let is_empty = report.outlook.as_ref().is_none_or(|outlook| outlook.estimates.list.is_empty());
-        if self.script.file.is_none() || self.args.dry_run || is_empty || self.kept_list(context).is_some() {
+        let count = report.outlook.as_ref().map_or(0, |outlook| outlook.estimates.list.len());
+        let number = self.args.apply.or(self.args.submit);
+        // Other numbers are refused with those that exist.
+        let is_listed = number.and_then(change_number::place).is_some_and(|place| place < count);
+        if self.script.file.is_none() || self.args.dry_run || !is_listed || self.kept_list(context).is_some()
+        {
             return Ok(());
         }
         self.keep_list(context, report)?;

@@ -10,7 +10,7 @@ mod tag;
 
 pub use self::error::LiveError;
 pub use self::last_word::{left_word, word_end};
-pub use self::reported::{ReportedData, reported};
+pub use self::reported::{ReportedData, reported, reported_by};
 pub use self::scripts::{JobScript, PreparedRun, ScriptContext, absolute, scripts};
 pub use self::signals::{HeldSignals, Interrupts, hold, on_endings, on_interrupt};
 pub use self::tag::Tag;

@@ -1,7 +1,9 @@
 //! Epochs reported by the ranks of all jobs.
 
+use std::io;
 use std::path::Path;
 
+use crate::store::reports::ReportLook;
 use crate::store::samples::RecentSamples;
 use crate::store::{report_folder, reports};
 use crate::{End, EpochReport, JobState, NodeSamples, Stall, State, SubmissionKey, SubmissionRecord, stall};
@@ -22,57 +24,73 @@ pub struct ReportedData {
     pub notes: Vec<String>,
 }
 
-/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet.
-/// The last epoch gets the time at which rank 0's file was last written; the times of the others are spread
-/// evenly over the time since the last known epoch or the start. Also returns running submissions that are
-/// stuck, from the samples of their nodes. `root` is the state directory. A report that cannot be read now is
-/// read at the next look.
+/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, of
+/// all jobs. `root` is the state directory. A report that cannot be read now is read at the next look.
 pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> ReportedData {
     let mut all = ReportedData::default();
-    let mut folders = Vec::new();
     for tracked in &state.jobs {
-        for submission in tracked.phase.submissions() {
-            let attempt = &submission.attempt;
-            let key = attempt.key(&tracked.job.name);
-            let folder = report_folder(root, &key.run, &key.name());
-            let metric = tracked.job.target.as_ref().map(|target| target.metric.as_str());
-            // A clock that is evidently wrong gives no time.
-            let since = attempt.started.unwrap_or(attempt.meant);
-            let written = reports::written(&folder).filter(|time| (since.0..=at.0).contains(&time.0));
-            let written = written.unwrap_or(at);
-            let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, written)
-                .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs, metric)?)));
-            match read {
-                Ok((mut epochs, mut odd)) => {
-                    if may_ignore_shares(tracked, attempt, &epochs) && reports::is_silent(&folder) {
-                        let silent =
-                            "no rank reported a batch, so unequal shares may have been ignored".to_owned();
-                        odd = Some(odd.map_or_else(|| silent.clone(), |odd| format!("{odd}; {silent}")));
-                    }
-                    let begun = || attempt.started.or_else(|| reports::begun(&folder));
-                    let is_going = tracked.epochs_done > attempt.epochs_before;
-                    spread(&mut epochs, if is_going { tracked.epoch_at } else { begun() });
-                    all.epochs.extend(epochs.into_iter().map(|epoch| (key.clone(), epoch)));
-                    all.odd.extend(odd.map(|what| (key, what)));
-                }
-                Err(error) => {
-                    all.notes.push(format!("cannot read the reports in {}: {error}", folder.display()));
-                }
-            }
-            if submission.is_running() {
-                let nodes = samples.of(&folder);
-                let epochs = all.epochs.iter_mut().filter(|(of, _)| *of == attempt.key(&tracked.job.name));
-                epochs.for_each(|(_, epoch)| name_nodes(epoch, &nodes));
-                let stall = stall(tracked, attempt, &nodes, at);
-                all.stalls.extend(stall.map(|stall| (attempt.key(&tracked.job.name), stall)));
-            }
-            let unfit = reports::unfit(&folder).filter(|_| tracked.job.preflight);
-            all.unfit.extend(unfit.map(|end| (attempt.key(&tracked.job.name), end)));
-            folders.push(folder);
-        }
+        let data = reported_by(root, tracked, samples, at);
+        all.epochs.extend(data.epochs);
+        all.odd.extend(data.odd);
+        all.stalls.extend(data.stalls);
+        all.unfit.extend(data.unfit);
+        all.notes.extend(data.notes);
     }
-    samples.keep_only(&folders);
+    samples.keep_only(root, state);
     all
+}
+
+/// Returns what [`reported`] returns about one job. The last epoch gets the time at which rank 0's file was last
+/// written; the times of the others are spread evenly over the time since the last known epoch or the start. Also
+/// returns running submissions that are stuck, from the samples of their nodes.
+pub fn reported_by(root: &Path, tracked: &JobState, samples: &mut RecentSamples, at: Time) -> ReportedData {
+    let mut all = ReportedData::default();
+    for submission in tracked.phase.submissions() {
+        let attempt = &submission.attempt;
+        let key = attempt.key(&tracked.job.name);
+        let folder = report_folder(root, &key.run, &key.name());
+        let mut epochs = Vec::new();
+        match look(&folder, tracked, attempt, at) {
+            Ok(ReportLook { epochs: new, odd }) => {
+                epochs = new;
+                all.odd.extend(odd.map(|what| (key.clone(), what)));
+            }
+            Err(error) => {
+                all.notes.push(format!("cannot read the reports in {}: {error}", folder.display()));
+            }
+        }
+        if submission.is_running() {
+            let nodes = samples.of(&folder);
+            for epoch in &mut epochs {
+                name_nodes(epoch, &nodes);
+            }
+            let stall = stall(tracked, attempt, &nodes, at);
+            all.stalls.extend(stall.map(|stall| (key.clone(), stall)));
+        }
+        let unfit = reports::unfit(&folder).filter(|_| tracked.job.preflight);
+        all.unfit.extend(unfit.map(|end| (key.clone(), end)));
+        all.epochs.extend(epochs.into_iter().map(|epoch| (key.clone(), epoch)));
+    }
+    all
+}
+
+/// Reads the reports of a submission.
+fn look(folder: &Path, tracked: &JobState, attempt: &SubmissionRecord, at: Time) -> io::Result<ReportLook> {
+    let metric = tracked.job.target.as_ref().map(|target| target.metric.as_str());
+    // A clock that is evidently wrong gives no time.
+    let since = attempt.started.unwrap_or(attempt.meant);
+    let written = reports::written(folder).filter(|time| (since.0..=at.0).contains(&time.0));
+    let (ranks, done) = (attempt.ranks.len(), tracked.epochs_done);
+    let ReportLook { mut epochs, mut odd } =
+        reports::look(folder, ranks, done, (tracked.job.epochs, metric), written.unwrap_or(at))?;
+    if may_ignore_shares(tracked, attempt, &epochs) && reports::is_silent(folder) {
+        let silent = "no rank reported a batch, so unequal shares may have been ignored".to_owned();
+        odd = Some(odd.map_or_else(|| silent.clone(), |odd| format!("{odd}; {silent}")));
+    }
+    let begun = || attempt.started.or_else(|| reports::begun(folder));
+    let is_going = tracked.epochs_done > attempt.epochs_before;
+    spread(&mut epochs, if is_going { tracked.epoch_at } else { begun() });
+    Ok(ReportLook { epochs, odd })
 }
 
 /// Records the nodes of an epoch's ranks, from the samples that each node writes for itself.

@@ -25,6 +25,7 @@ mod random;
 mod recovery;
 mod report_file;
 mod report_line;
+mod report_summary;
 pub mod reports;
 mod restore;
 mod results;

@@ -3,7 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns them")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -11,30 +11,59 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::store::report_line::EpochLine;
+use crate::store::report_summary::{REPORT, ReportSummary};
 use crate::{End, EpochReport, RankReport, ReportedShare, StepTiming};
 use hsched_model::{JobId, NodeName, Seconds, Time};
 
-/// Number of epochs after which a warning is given that a metric is in no report.
-const EPOCHS_WITHOUT: u64 = 6;
+/// The reports of a submission's ranks at one look.
+#[derive(Debug, Default)]
+pub struct ReportLook {
+    /// New epochs, in order.
+    pub epochs: Vec<EpochReport>,
+    /// Unexpected content of rank 0's report.
+    pub odd: Option<String>,
+}
 
-/// Maximum number of ignored fields to name.
-const MOST_IGNORED: usize = 4;
-
-/// Maximum number of characters shown of a line.
-const LONGEST_EXCERPT: usize = 60;
-
-/// Returns the epochs after `done` that rank 0 has reported, in order, with the other ranks' reports of them.
+/// Returns the epochs after `done` that rank 0 has reported, with the other ranks' reports of them, and
+/// unexpected content of rank 0's report for a job with this number of epochs and the metric of its target.
+/// Lines of earlier looks are not read again.
 ///
 /// A missing file counts as no report. Unreadable lines, and a last line that is still being written, are
 /// skipped.
 ///
 /// # Errors
 /// If a file exists and cannot be read.
+pub fn look(
+    folder: &Path,
+    ranks: usize,
+    done: u64,
+    (epochs, metric): (u64, Option<&str>),
+    at: Time,
+) -> io::Result<ReportLook> {
+    let mut lines = RankLines::of(0);
+    let summary = ReportSummary::read(folder, epochs, done, |line| lines.add(line))?;
+    let epochs = with_ranks(folder, ranks, lines.of_epochs_after(done), at)?;
+    Ok(ReportLook { epochs, odd: summary.odd(folder, metric) })
+}
+
+/// Returns the epochs after `done` that rank 0 has reported, in order, with the other ranks' reports of them, as
+/// [`look`] does.
+///
+/// # Errors
+/// If a file exists and cannot be read.
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
+    with_ranks(folder, ranks, RankLines::read(folder, 0)?.of_epochs_after(done), at)
+}
+
+/// Returns the epochs of rank 0's lines with the other ranks' reports of them.
+fn with_ranks(
+    folder: &Path,
+    ranks: usize,
+    lines: impl Iterator<Item = RankLine>,
+    at: Time,
+) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
-    for RankLine { epoch, length, report, metrics } in
-        lines(folder, 0)?.into_iter().filter(|said| said.epoch > done)
-    {
+    for RankLine { epoch, length, report, metrics } in lines {
         let ranks = report.into_iter().collect();
         // If an epoch is reported twice, the first report counts.
         new.entry(epoch).or_insert(EpochReport { epoch, at, length, ranks, metrics });
@@ -43,7 +72,7 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
         return Ok(Vec::new());
     }
     for rank in 1..ranks {
-        for RankLine { epoch, report, .. } in lines(folder, rank)? {
+        for RankLine { epoch, report, .. } in RankLines::read(folder, rank)?.lines {
             if let Some(epoch) = new.get_mut(&epoch)
                 && epoch.ranks.iter().all(|other| other.rank != rank)
             {
@@ -82,7 +111,7 @@ pub fn is_silent(folder: &Path) -> bool {
 
 /// Returns rank 0's report of its last epoch; `None` if there is none or it cannot be read.
 fn last_line(folder: &Path) -> Option<EpochLine> {
-    let text = read(&folder.join("rank-0.jsonl")).ok().flatten()?;
+    let text = read(&folder.join(REPORT)).ok().flatten()?;
     let whole = text.split_inclusive('\n').rev().filter(|line| line.ends_with('\n'));
     whole.filter_map(|line| EpochLine::parse(line).ok()).find(|line| line.epoch.is_some())
 }
@@ -92,88 +121,10 @@ fn last_line(folder: &Path) -> Option<EpochLine> {
 /// # Errors
 /// If the file exists and cannot be read.
 pub fn probes(folder: &Path) -> io::Result<Vec<StepTiming>> {
-    let text = read(&folder.join("rank-0.jsonl"))?.unwrap_or_default();
+    let text = read(&folder.join(REPORT))?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let lines = whole.filter_map(|line| EpochLine::parse(line).ok());
     Ok(lines.flat_map(|line| line.probes).collect())
-}
-
-/// Returns unexpected content of rank 0's report for a job with this number of epochs: the first unreadable
-/// line and the first line of an epoch that the job does not have, both of which are ignored; the ignored
-/// fields, each at its first occurrence; the first compute time without samples, which is also ignored; and
-/// whether no line contains the metric of the job's target.
-///
-/// # Errors
-/// If the file exists and cannot be read.
-pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Option<String>> {
-    let path = folder.join("rank-0.jsonl");
-    let text = read(&path)?.unwrap_or_default();
-    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let (mut unread, mut strange, mut uncounted, mut ignored) = (None, None, None, BTreeMap::new());
-    for (number, line) in whole.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let place = format!("line {} of {}", number + 1, path.display());
-        match EpochLine::parse(line) {
-            Err(why) if unread.is_none() => {
-                let begin: String = line.trim().chars().take(LONGEST_EXCERPT).collect();
-                unread = Some(format!("{place} cannot be read, {why}: {begin}"));
-            }
-            Ok(EpochLine { epoch: Some(0), .. }) if strange.is_none() => {
-                strange = Some(format!("{place} reports epoch 0, but epochs count from 1"));
-            }
-            Ok(EpochLine { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
-                let count = match epochs {
-                    1 => "1 epoch; add epochs: N to the job".to_owned(),
-                    _ => format!("{epochs} epochs"),
-                };
-                strange = Some(format!("{place} reports epoch {epoch}, but the job has {count}"));
-            }
-            Ok(EpochLine { epoch: Some(1..), ignored: unread, compute, samples, .. }) => {
-                let is_named = unread.iter().any(|(name, _)| name == "samples");
-                if uncounted.is_none() && compute.is_some() && samples.is_none() && !is_named {
-                    uncounted =
-                        Some(format!("{place} has compute_s without samples, so nothing is learnt from it"));
-                }
-                for (name, value) in unread {
-                    ignored.entry(name).or_insert((number + 1, value));
-                }
-            }
-            _ => {}
-        }
-    }
-    let ignored = (!ignored.is_empty()).then(|| told(&ignored, &path));
-    let missing = metric.and_then(|metric| without_metric(&text, epochs, metric));
-    let odd: Vec<String> =
-        unread.into_iter().chain(strange).chain(uncounted).chain(ignored).chain(missing).collect();
-    Ok((!odd.is_empty()).then(|| odd.join("; ")))
-}
-
-/// Returns a message on the ignored fields of a report by name, with the first line number and value.
-fn told(ignored: &BTreeMap<String, (usize, String)>, path: &Path) -> String {
-    let one =
-        |(name, (line, value)): (&String, &(usize, String))| format!("{name} is {value} in line {line}");
-    let mut list: Vec<String> = ignored.iter().take(MOST_IGNORED).map(one).collect();
-    if ignored.len() > MOST_IGNORED {
-        list.push(format!("{} more", ignored.len() - MOST_IGNORED));
-    }
-    format!("ignored in {}: {}", path.display(), list.join(", "))
-}
-
-/// Returns a message that no report contains a metric, once enough epochs are reported; some programs do not
-/// measure it after each epoch.
-fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
-    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| EpochLine::parse(line).ok());
-    let reports: Vec<EpochLine> = lines.filter(|line| line.epoch.is_some()).collect();
-    let names: BTreeSet<String> = reports.iter().flat_map(|line| line.metrics.keys().cloned()).collect();
-    if (reports.len() as u64) < EPOCHS_WITHOUT.min(epochs) || names.contains(metric) {
-        return None;
-    }
-    let has = if names.is_empty() {
-        "no metrics".to_owned()
-    } else {
-        format!("only {}", names.into_iter().collect::<Vec<_>>().join(", "))
-    };
-    Some(format!("the target metric is {metric}, but the reports have {has}"))
 }
 
 /// A rank's data about an epoch.
@@ -185,20 +136,40 @@ struct RankLine {
     metrics: Vec<(String, f64)>,
 }
 
-/// Returns a rank's data about each epoch. Measurements before its first epoch belong to that epoch.
-fn lines(folder: &Path, rank: usize) -> io::Result<Vec<RankLine>> {
-    let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
-    // A last line without its newline is still being written.
-    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let (mut epochs, mut probes) = (Vec::new(), Vec::new());
-    for mut line in whole.filter_map(|line| EpochLine::parse(line).ok()) {
-        probes.append(&mut line.probes);
-        let Some(epoch) = line.epoch else { continue };
-        let report = report(rank, &line, &mut probes);
-        let metrics = line.metrics.into_iter().collect();
-        epochs.push(RankLine { epoch, length: line.length, report, metrics });
+/// A rank's data about each epoch. Measurements before its first epoch belong to that epoch.
+struct RankLines {
+    rank: usize,
+    lines: Vec<RankLine>,
+    /// Measurements before the next epoch.
+    probes: Vec<StepTiming>,
+}
+
+impl RankLines {
+    fn of(rank: usize) -> Self {
+        Self { rank, lines: Vec::new(), probes: Vec::new() }
     }
-    Ok(epochs)
+
+    /// Reads the file of a rank.
+    fn read(folder: &Path, rank: usize) -> io::Result<Self> {
+        let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
+        let mut lines = Self::of(rank);
+        // A last line without its newline is still being written.
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.filter_map(|line| EpochLine::parse(line).ok()).for_each(|line| lines.add(line));
+        Ok(lines)
+    }
+
+    fn add(&mut self, mut line: EpochLine) {
+        self.probes.append(&mut line.probes);
+        let Some(epoch) = line.epoch else { return };
+        let report = report(self.rank, &line, &mut self.probes);
+        let metrics = line.metrics.into_iter().collect();
+        self.lines.push(RankLine { epoch, length: line.length, report, metrics });
+    }
+
+    fn of_epochs_after(self, done: u64) -> impl Iterator<Item = RankLine> {
+        self.lines.into_iter().filter(move |line| line.epoch > done)
+    }
 }
 
 fn report(rank: usize, line: &EpochLine, probes: &mut Vec<StepTiming>) -> Option<RankReport> {
@@ -319,7 +290,7 @@ pub fn begin(folder: &Path) -> io::Result<Option<u64>> {
 
 /// Returns when rank 0's report was last written, if it exists.
 pub fn written(folder: &Path) -> Option<Time> {
-    modified(&folder.join("rank-0.jsonl"))
+    modified(&folder.join(REPORT))
 }
 
 /// Returns when the batch script started, if it has.

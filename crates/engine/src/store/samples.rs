@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::State;
 use crate::samples::{Activity, NodeSample, NodeSamples, RankSample};
+use crate::store::report_folder;
 use crate::store::reports::modified;
 use hsched_model::{NodeName, Seconds, Time};
 
@@ -97,8 +99,12 @@ impl RecentSamples {
         nodes
     }
 
-    /// Forgets the files of all other submissions.
-    pub(crate) fn keep_only(&mut self, folders: &[PathBuf]) {
+    /// Forgets the files of all submissions that are not current ones of this state, whose directory is `root`.
+    pub fn keep_only(&mut self, root: &Path, state: &State) {
+        let keys = state.jobs.iter().flat_map(|tracked| {
+            tracked.phase.submissions().iter().map(|submission| submission.attempt.key(&tracked.job.name))
+        });
+        let folders: Vec<PathBuf> = keys.map(|key| report_folder(root, &key.run, &key.name())).collect();
         self.known.retain(|path, _| folders.iter().any(|folder| path.starts_with(folder)));
     }
 }

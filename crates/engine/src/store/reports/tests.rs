@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> Option<String> {
+    look(folder, 1, 0, (epochs, metric), Time(9.0)).expect("reads").odd
+}
+
 #[test]
 fn an_epoch_is_done_when_rank_0_says_so() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -38,7 +42,7 @@ fn metrics_are_read_beside_and_under_metrics() {
     fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
     let expected = [("lr".to_owned(), 0.1), ("val_loss".to_owned(), 0.3)];
     assert_eq!(epochs(folder.path(), 1, 0, Time(1.0)).expect("reads")[0].metrics, expected);
-    let missing = |metric: &str| odd(folder.path(), 1, Some(metric)).expect("reads");
+    let missing = |metric: &str| odd(folder.path(), 1, Some(metric));
     assert_eq!(missing("val_loss"), None);
     let said = missing("acc").expect("a remark");
     assert!(said.contains("the reports have only lr, val_loss"), "{said}");
@@ -49,8 +53,7 @@ fn lines_that_do_not_count_are_named() {
     let folder = tempfile::tempdir().expect("a directory");
     let said = |text: &str| {
         fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-        let odd = odd(folder.path(), 2, None).expect("reads");
-        odd.map(|odd| odd.replace(&folder.path().display().to_string(), "REPORT"))
+        odd(folder.path(), 2, None).map(|odd| odd.replace(&folder.path().display().to_string(), "REPORT"))
     };
     let check = |text: &str, expected: &str| assert_eq!(said(text).as_deref(), Some(expected), "{text}");
     assert_eq!(said("{\"epoch\": 1}\n\n{\"other\": 1}\n{\"epoch\": 2}\n{\"epo"), None);
@@ -67,7 +70,7 @@ fn lines_that_do_not_count_are_named() {
         "{\"epoch\": 2}\n{\"epoch\": 3}\n{\"epoch\": 4}\n",
         "line 2 of REPORT/rank-0.jsonl reports epoch 3, but the job has 2 epochs",
     );
-    let of_command = odd(folder.path(), 1, None).expect("reads").expect("a remark");
+    let of_command = odd(folder.path(), 1, None).expect("a remark");
     assert!(
         of_command.ends_with("reports epoch 2, but the job has 1 epoch; add epochs: N to the job"),
         "{of_command}"
@@ -86,7 +89,7 @@ fn fields_that_are_ignored_are_named_once_and_void_no_epoch() {
     let samples = |report: &EpochReport| report.ranks.first().map(|rank| rank.samples);
     assert_eq!(seen.iter().map(samples).collect::<Vec<_>>(), [Some(36000), None, None]);
     assert_eq!((seen[0].metrics.len(), seen[1].metrics.len()), (1, 0));
-    let said = odd(folder.path(), 9, None).expect("reads").expect("a remark");
+    let said = odd(folder.path(), 9, None).expect("a remark");
     let expected = "compute_s is \"\" in line 3, loss is NaN in line 2, samples is \"many\" in line 2";
     assert_eq!(said, format!("ignored in {}: {expected}", path.display()));
 }
@@ -114,8 +117,9 @@ fn a_metric_that_is_never_reported_is_named() {
             |epoch: u64| format!("{{\"epoch\": {epoch}, \"metrics\": {{\"loss\": 1, \"acc\": null}}}}\n");
         let text: String = (1..=epochs).map(line).collect();
         fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-        odd(folder.path(), 90, Some(name)).expect("reads")
+        odd(folder.path(), 90, Some(name))
     };
+    assert_eq!(odd(folder.path(), 1, Some("acc")), None);
     assert_eq!((said(5, "acc"), said(90, "loss")), (None, None));
     let expected = "the target metric is acc, but the reports have only loss";
     assert_eq!(said(6, "acc").as_deref(), Some(expected));
