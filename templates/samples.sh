@@ -81,15 +81,14 @@ hs_close_gpus() {
 
 # Sets use, memory and power of each GPU, by index and by UUID, to what was printed since the last sample.
 hs_read_gpus() {
-  local index uuid first second third status
+  local index uuid first second third status=0
   use=() memory=() power=()
   if [[ -z $smi ]]; then return; fi
-  while IFS=, read -r -t 0.2 -u "$gpus" index uuid first second third; do
+  while IFS=, read -r -t 0.2 -u "$gpus" index uuid first second third || { status=$?; false; }; do
     for index in "$index" "${uuid# }"; do
       use[$index]=${first# } memory[$index]=${second# } power[$index]=${third# }
     done
   done
-  status=$?
   if ((status <= 128)); then   # it has ended, perhaps because it does not support "-l"
     hs_close_gpus
     hs_open_gpus

@@ -59,8 +59,7 @@ pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State,
     Ok((state, backend))
 }
 
-/// Applies all deferred commands to a session's state and stores it; returns the resulting events. A dry run
-/// stores nothing.
+/// Applies all deferred commands to a session's state and stores it; returns the resulting events.
 ///
 /// # Errors
 /// If the state cannot be written or Slurm prints unreadable output; the state is then unchanged and the
@@ -93,7 +92,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
         events.extend(played);
         taken.push((command, impossible));
     }
-    if !taken.is_empty() && !session.dry_run {
+    if !taken.is_empty() {
         session.ledger.take(seen.at, &next, &events, &taken).map_err(|error| state::failure(&error))?;
     }
     for (command, impossible) in &taken {

@@ -10,7 +10,7 @@ use hsched_model::formats;
 use hsched_model::{Access, Availability, Cluster, ErrorId, GpuType, Holdings, Job, NodeName};
 use hsched_plan::plan_file::Capacity;
 use hsched_plan::throughput::ThroughputMatrix;
-use hsched_plan::{Basis, ClusterView, Problem};
+use hsched_plan::{Basis, ClusterView, Problem, WorkerNode};
 use hsched_ui::{Exit, Failure};
 
 /// The values of `--capacity`.
@@ -38,8 +38,8 @@ impl From<CapacityChoice> for Capacity {
 pub(crate) struct OfferedGpus {
     pub capacity: Capacity,
     pub problem: Problem,
-    /// Whether other jobs hold GPUs that the jobs could use.
-    pub is_in_use: bool,
+    /// For each job, whether other jobs hold GPUs that it could use; all false unless only free GPUs are offered.
+    pub could_use_held: Vec<bool>,
 }
 
 /// Jobs, and the cluster for their placement.
@@ -86,9 +86,17 @@ pub(crate) fn offer(
         notes.extend(missing(&up, &settings.capacity));
         problem.limit(&settings.capacity);
     }
+    let could_use_held =
+        all.iter().map(|&job| capacity == Capacity::Free && others_hold(&problem, job)).collect();
     let problem = problem.extract(&all, basis).problem;
-    let is_in_use = !held.is_empty() && problem.offered().iter().sum::<u32>() < up.values().sum();
-    Ok(OfferedGpus { capacity, problem, is_in_use })
+    Ok(OfferedGpus { capacity, problem, could_use_held })
+}
+
+/// Returns whether other jobs than those of the problem hold GPUs that a job could use.
+fn others_hold(problem: &Problem, job: usize) -> bool {
+    let usable = problem.jobs[job].types.iter().enumerate().filter(|(_, model)| model.is_some());
+    let is_held = |gpu_type: usize, node: &WorkerNode| node.gpus[gpu_type] < node.up[gpu_type];
+    usable.into_iter().any(|(gpu_type, _)| problem.nodes.iter().any(|node| is_held(gpu_type, node)))
 }
 
 /// Returns a note for each GPU type with fewer GPUs on nodes that are up than the setting `capacity` states.

@@ -82,9 +82,9 @@ impl ParetoFront {
     }
 
     /// Returns an upper bound on the relative distance between a plan's mean completion time and the lowest
-    /// of any plan that is at least as fair.
-    pub(crate) fn gap(plan: &ParetoPlan) -> f64 {
-        if plan.bound > 0.0 { (plan.mean / plan.bound - 1.0).max(0.0) } else { 0.0 }
+    /// of any plan that is at least as fair; `None` if nothing is proven.
+    pub(crate) fn gap(plan: &ParetoPlan) -> Option<f64> {
+        (plan.bound > 0.0).then(|| (plan.mean / plan.bound - 1.0).max(0.0))
     }
 
     /// Returns the prices and weights that prove a plan's bound, by name.

@@ -128,8 +128,8 @@ pub(crate) struct PlanningInput {
     pub cluster: Cluster,
     pub capacity: Capacity,
     pub access: Access,
-    /// Whether other jobs hold GPUs that the jobs could use.
-    is_in_use: bool,
+    /// For each job, whether other jobs hold GPUs that it could use.
+    could_use_held: Vec<bool>,
     /// Notes on what was excluded and why.
     pub notes: Vec<String>,
     pub problem: Problem,
@@ -145,7 +145,7 @@ pub(crate) fn plan(
     text: &str,
     path: &Path,
 ) -> Result<PlanningResult, Failure> {
-    let PlanningInput { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
+    let PlanningInput { jobs, cluster, capacity, access, could_use_held, mut notes, problem } =
         prepare(args, context, text, path)?;
     let name = &args.policy.policy;
     let (plan, solve) = solve(name, args, context, &jobs, &problem)?;
@@ -153,7 +153,7 @@ pub(crate) fn plan(
     notes.extend(guesses::warning(&problem, &plan, other)?);
     notes.extend(pieces(context, &cluster, &jobs, &problem, &plan));
     notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
-    notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
+    notes.extend(busy(args.source.is_live(), &could_use_held, &jobs, &plan).map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let solved = SolvedProblem {
         problem: &problem,
@@ -169,9 +169,13 @@ pub(crate) fn plan(
     Ok(PlanningResult { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 
-/// Returns advice if jobs wait because all GPUs are in use.
-fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
-    let waits = plan.verdicts().iter().any(|verdict| matches!(verdict, Verdict::Defer { .. }));
+/// Returns advice if a job waits although it could use GPUs that other jobs hold.
+fn busy(live: bool, could_use_held: &[bool], jobs: &[Job], plan: &CheckedPlan) -> Option<&'static str> {
+    // A job with predecessors waits for them, not for GPUs.
+    let waits = |(verdict, (job, could_use_held)): (&Verdict, (&Job, &bool))| {
+        *could_use_held && job.after.is_empty() && matches!(verdict, Verdict::Defer { .. })
+    };
+    let waits = plan.verdicts().iter().zip(jobs.iter().zip(could_use_held)).any(waits);
     waits.then_some(if live {
         "the GPUs are in use; --capacity up plans as if they were free, and hsched add with hsched watch \
          --queue queues for them"
@@ -275,8 +279,8 @@ pub(crate) fn prepare(
         jobs: &jobs,
         speeds: &speeds,
     };
-    let OfferedGpus { capacity, mut problem, is_in_use } = offer(&request, context, &mut notes)?;
-    notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
+    let OfferedGpus { capacity, mut problem, could_use_held } = offer(&request, context, &mut notes)?;
+    notes.extend(speeds::advice(context, &jobs, &problem));
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
@@ -290,7 +294,7 @@ pub(crate) fn prepare(
             model.progress.waits = Eligibility::Never;
         }
     }
-    Ok(PlanningInput { jobs, cluster, capacity, access, is_in_use, notes, problem })
+    Ok(PlanningInput { jobs, cluster, capacity, access, could_use_held, notes, problem })
 }
 
 /// Returns a policy's checked plan, and the time that it took.

@@ -1,15 +1,13 @@
 //! The measured speeds of the state directory, for commands that plan with them or change them.
 
-use std::collections::BTreeSet;
-
 use crate::app::context::Context;
 use crate::app::named::WordParser;
 use crate::app::state;
 use crate::settings::CommandLineSetting;
 use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::{ErrorId, Estimates, GpuType, Job};
-use hsched_plan::Problem;
-use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType};
+use hsched_plan::throughput::{Cache, ThroughputMatrix, UnusableType};
+use hsched_plan::{Exclusion, JobModel, Problem};
 use hsched_ui::{Exit, Failure};
 
 /// Options for the speeds used in planning.
@@ -70,27 +68,17 @@ impl SpeedArgs {
 }
 
 /// Returns advice for offered types that are excluded because of an unknown speed, if there are any.
-pub(crate) fn advice(
-    context: &Context,
-    jobs: &[Job],
-    problem: &Problem,
-    speeds: &ThroughputMatrix,
-) -> Option<String> {
+pub(crate) fn advice(context: &Context, jobs: &[Job], problem: &Problem) -> Option<String> {
     let setting = context.settings.jobs.estimate;
-    let offered = problem.gpu_types.iter().zip(problem.offered()).filter(|(_, count)| *count > 0);
-    let offered: BTreeSet<&GpuType> = offered.map(|(gpu_type, _)| gpu_type).collect();
-    let left_out = |(index, job): (usize, &Job)| {
-        let row = speeds.row(index);
-        // If no GPU type has a known speed, the job's own message has the advice.
-        let known = row.iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
-        let lacks = |(gpu_type, cell): (&GpuType, &SpeedCell)| {
-            offered.contains(gpu_type) && *cell == SpeedCell::Unusable(UnusableType::NoThroughput)
-        };
-        let lacks = speeds.columns().iter().zip(row).any(lacks);
-        known && lacks && job.estimate.unwrap_or(setting) != Estimates::All
+    let left_out = |(job, model): (&Job, &JobModel)| {
+        // If the job can use no GPU type, its own message has the advice.
+        let is_usable = model.types.iter().any(Option::is_some);
+        let no_throughput = Exclusion::Speed(UnusableType::NoThroughput);
+        let lacks = model.unusable.iter().any(|(_, why)| *why == no_throughput);
+        is_usable && lacks && job.estimate.unwrap_or(setting) != Estimates::All
     };
     let advice = "to use a GPU type without a known speed, measure the speed with hsched probe or estimate it with --estimate all";
-    jobs.iter().enumerate().any(left_out).then(|| advice.to_owned())
+    jobs.iter().zip(&problem.jobs).any(left_out).then(|| advice.to_owned())
 }
 
 /// Returns the file of measured speeds.

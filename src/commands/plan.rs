@@ -186,7 +186,8 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
             Ok((plan, time)) => {
                 let proven = planning::bound(&args.planning, context, &input.problem, &plan, &mut known);
                 let outcome = PlanFigures::of(&input.problem, &plan);
-                let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(&bound, &outcome));
+                let quality =
+                    proven.zip(outcome).and_then(|((bound, _), outcome)| Quality::new(&bound, &outcome));
                 let why = why_none(policy, &plan);
                 Ok(PolicyResult { placed: plan.placed().len(), outcome, quality, time, why })
             }

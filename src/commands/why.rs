@@ -344,6 +344,10 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
         text.push_str(&wrap(&note, context.terminal.width(), "  "));
         text.push('\n');
     }
+    for note in shown.iter().filter_map(|job_page| job_page.explained.note.as_ref()) {
+        text.push_str(&wrap(note, context.terminal.width(), "  "));
+        text.push('\n');
+    }
     for note in look.queue.snapshot.notes.iter().filter(|_| is_pending) {
         text.push_str(&wrap(&format!("{}: {note}", look.queue.label()), context.terminal.width(), "  "));
         text.push('\n');

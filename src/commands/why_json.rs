@@ -12,7 +12,7 @@ pub(super) fn json(jobs: &[JobPage]) -> Value {
 }
 
 fn job(shown: &JobPage) -> Value {
-    let ExplainedJob { found, state, explanation, starts, pending } = &shown.explained;
+    let ExplainedJob { found, state, explanation, starts, pending, past, note } = &shown.explained;
     let ahead = explanation.ahead.as_ref();
     json!({
         "job_id": found.id,
@@ -30,6 +30,8 @@ fn job(shown: &JobPage) -> Value {
         "asks": pending.as_ref().map(|pending| &pending.job.asks),
         "start": starts.as_is.as_ref().map_or(Value::Null, start),
         "learnt_from": starts.as_is.as_ref().and_then(Start::forecast).map(|forecast| forecast.learnt),
+        "past_runs": starts.is_looked_for.then_some(past.0.len()),
+        "past_runs_unknown": note,
         "advice": starts.is_looked_for.then(|| numbered(shown).map(|(advice, command)| json!({
             "change": advice.remedy.words(&shown.request()),
             "drawbacks": advice.remedy.drawbacks(),

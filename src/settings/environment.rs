@@ -1,8 +1,8 @@
 //! Converts environment variables and flags to entries.
 //!
-//! `HSCHED_` plus a key's name in capitals sets the key; an empty variable counts as unset. The variables of
-//! training processes are ignored, as are unknown ones unless they look like typing errors: scripts may have
-//! variables with this prefix.
+//! `HSCHED_` plus a key's name in capitals sets the key; an empty variable counts as unset. Unknown variables are
+//! ignored unless they look like typing errors: job scripts, which may call hsched, set variables with this
+//! prefix. The names of those in `templates/` are not similar to keys.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,24 +33,6 @@ pub const SITE_FILE_VARIABLE: &str = "HSCHED_SITE_CONFIG";
 /// Variable with the path of the user's settings file, instead of the default one; if it is empty, no user
 /// file is read.
 pub const USER_FILE_VARIABLE: &str = "HSCHED_CONFIG";
-
-/// Variables of training processes, without their prefix; such a process may call hsched.
-const OF_TRAINING: [&str; 14] = [
-    "JOB",
-    "RUN",
-    "PLAN",
-    "GPU_TYPE",
-    "GLOBAL_BATCH",
-    "LOCAL_BATCH",
-    "MICRO_BATCH",
-    "ACCUMULATION",
-    "BATCHES",
-    "EPOCHS",
-    "EPOCHS_DONE",
-    "CHECKPOINT_DIR",
-    "REPORT",
-    "STOP_GRACE_S",
-];
 
 impl CommandLineSetting {
     /// Returns the setting of a flag that is named like its key, if it was given.
@@ -187,17 +169,11 @@ fn outside_brackets(text: &str) -> Vec<&str> {
 }
 
 /// Returns a problem if an unknown variable is similar to one that sets a key or names a settings file.
-/// Returns `None` for variables of training processes, and for those that are most similar to one of these.
 fn slip(name: &str, variable: &str, origin: &Origin) -> Option<SettingsProblem> {
-    let files = [SITE_FILE_VARIABLE, USER_FILE_VARIABLE];
-    if OF_TRAINING.contains(&name) || files.contains(&variable) {
+    if [SITE_FILE_VARIABLE, USER_FILE_VARIABLE].contains(&variable) {
         return None;
     }
-    let known = KEYS.iter().map(|key| key.name).chain(["site_config", "config"]);
-    let near = nearest(name, known.chain(OF_TRAINING))?;
-    if OF_TRAINING.contains(&near) {
-        return None;
-    }
+    let near = nearest(name, KEYS.iter().map(|key| key.name).chain(["site_config", "config"]))?;
     let hint = format!("did you mean {PREFIX}{}? If not, unset it", near.to_uppercase());
     Some(problem(origin, "", ValueError::new("is not a known variable").id(ErrorId::UnknownKey).hint(hint)))
 }
@@ -214,7 +190,6 @@ mod tests {
     fn no_key_takes_a_variable_with_another_meaning() {
         for key in &KEYS {
             let variable = key.variable();
-            assert!(!OF_TRAINING.contains(&&variable[PREFIX.len()..]), "{variable}");
             assert!(variable != SITE_FILE_VARIABLE && variable != USER_FILE_VARIABLE, "{variable}");
         }
     }

@@ -222,7 +222,7 @@ pub static KEYS: [Key; 27] = [
         name: "retry_delay",
         form: "duration, such as 30s",
         default: "30s",
-        help: "Delay before a failed job is retried; doubles with every failure until an epoch is done",
+        help: "Delay before a failed job is retried, 30 min at most; doubles with every failure until an epoch is done",
         set: |settings, given| given.duration().map(|duration| settings.retry_delay = duration),
         show: |settings| one(&duration_text(settings.retry_delay)),
         ..TEXT

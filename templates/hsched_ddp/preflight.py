@@ -119,6 +119,9 @@ def main():
         world_size=size,
         timeout=datetime.timedelta(seconds=8),
     )
+    # The first all-reduce connects all ranks, which takes long in large jobs; it must not use up the time of the transfers.
+    dist.all_reduce(torch.zeros(1, device=device))
+    synchronise()
     # Either all ranks take part or none, because an absent rank would look like a hanging one.
     late = torch.tensor([float(time.monotonic() - BEGIN > left - TRANSFERS_S)], device=device)
     dist.all_reduce(late)

@@ -57,6 +57,17 @@ fn what_comes_after_a_failure_fails_with_all_that_comes_after_it() {
     assert_eq!(done, ["b is given up: depends on a, which was cancelled"]);
 }
 
+/// A job may be added after one that failed more than 30 days ago and is still in the state.
+#[test]
+fn a_failure_is_not_forgotten_before_its_successors_have_failed() {
+    let failed = over("a", Outcome::Failed { reason: "failed with exit status 3".into() });
+    let at = 5.0 + 31.0 * 86_400.0;
+    let step = take(state(vec![failed, waits("b", "a")]), at, &lab(), &how(Moves::Never));
+    assert_eq!(words(&step.actions), ["b is given up: depends on a, which failed"]);
+    let left: Vec<&str> = step.state.jobs.iter().map(|tracked| tracked.job.name.as_str()).collect();
+    assert_eq!(left, ["b"]);
+}
+
 const CLUSTER: &str = "nodes: [{name: n1, gpus: {v100: 2}}]\n";
 
 /// Returns jobs of 10 s on one GPU, each with additional keys.

@@ -314,6 +314,31 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
 }
 
 #[test]
+fn advice_on_unknown_speeds_is_given_once() {
+    let job = |partition: &str| {
+        format!(
+            "jobs: [{{name: a, partition: {partition}, samples_per_epoch: 9, epochs: 1, global_batch: 8, \
+             model_size: 0, throughput: {{v100: 9}}, command: [x]}}]"
+        )
+    };
+    let nodes = "nodes:\n  - {name: n1, gpus: {v100: 1}, gpus_used: {v100: 1}, partitions: [x]}\n  \
+                 - {name: n2, gpus: {t4: 1}, partitions: [x, y]}\n";
+    let said = |jobs: String| {
+        let sandbox =
+            Sandbox::new().file("jobs.yaml", jobs).file("cluster.yaml", nodes).variable("COLUMNS", "200");
+        sandbox.run("plan jobs.yaml --cluster cluster.yaml").stdout
+    };
+    let advice = "to use a GPU type without a known speed";
+    let text = said(job("x"));
+    assert!(text.contains("needs a v100; 0 available now") && text.contains(advice), "{text}");
+    // The job's own message has the advice, although a speed on a type of another partition is known.
+    let other = job("x").replace("[{", "[{gpu_types: [v100], ").replace("name: a", "name: c");
+    let text = said(job("y").replace("]}]", "]}, ") + &other["jobs: [".len()..]);
+    assert!(text.contains("add throughput to the job or run hsched probe"), "{text}");
+    assert!(!text.contains(advice), "{text}");
+}
+
+#[test]
 fn a_table_of_something_else_is_no_table_of_speeds() {
     let sandbox = Sandbox::new();
     let refused = sandbox.run_with_input("cache import -", "x,y\n1,2\n").exits(78);

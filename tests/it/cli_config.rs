@@ -1,6 +1,7 @@
 //! `hsched config show`: six layers, the origin of each value, and errors in them.
 
 use std::fs;
+use std::path::Path;
 
 use insta::assert_snapshot;
 
@@ -112,6 +113,25 @@ fn all_problems_are_listed_with_their_places() {
     "#);
     let ran = sandbox.run("config show --format json").exits(78);
     assert_eq!(ran.json()["error"]["code"], "bad_input");
+}
+
+/// Job scripts and training programs may call hsched, which ignores their variables.
+#[test]
+fn no_variable_of_a_job_script_sets_a_key_or_looks_like_a_typing_error() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let files = [root.join("hsched_ddp"), root].map(|folder| fs::read_dir(folder).expect("a folder"));
+    let files = files.into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    let texts: Vec<String> = files.filter_map(|path| fs::read_to_string(path).ok()).collect();
+    let mut sandbox = Sandbox::new();
+    let before = sandbox.run("config show").succeeds();
+    for rest in texts.iter().flat_map(|text| text.split("HSCHED_").skip(1)) {
+        let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit()));
+        let name = &rest[..end.unwrap_or(rest.len())];
+        if name != "STATE_DIR" {
+            sandbox = sandbox.variable(&format!("HSCHED_{name}"), "x");
+        }
+    }
+    assert_eq!(sandbox.run("config show").succeeds(), before);
 }
 
 #[test]

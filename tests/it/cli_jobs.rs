@@ -77,7 +77,7 @@ fn nothing_to_cancel_is_said() {
 fn an_old_look_is_said() {
     let sandbox = submitted();
     let looked = fs::File::options().append(true).open(sandbox.state("looked")).expect("a file");
-    assert!(!sandbox.run("status").succeeds().contains("last looked at"));
+    assert!(!sandbox.run("status").succeeds().contains("last updated"));
     looked.set_modified(std::time::UNIX_EPOCH).expect("a time");
     let text = sandbox.run("status").succeeds();
     let last = text.lines().last().expect("a line");
@@ -228,11 +228,14 @@ fn a_newer_state_is_named_and_left_alone() {
 fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
     let sandbox = submitted().file("jobs.yaml", JOBS.replace("vgg19", "third").replace("resnet18", "fourth"));
     sandbox.run("add jobs.yaml").succeeds();
+    let looked = || fs::metadata(sandbox.state("looked")).and_then(|data| data.modified()).expect("a time");
+    let before = looked();
     assert_snapshot!(sandbox.run("cancel vgg19 third --dry-run").succeeds(), @r"
     vgg19: would be cancelled (job 2)
     third: would be cancelled (was waiting)
     ");
     assert!(sandbox.calls("scancel").is_empty() && sandbox.phase(1) == "pending");
+    assert_eq!(looked(), before);
     assert_snapshot!(sandbox.run("cancel vgg19 third vgg19").succeeds(), @r"
     vgg19: cancelling (job 2)
     third: cancelled (was waiting)

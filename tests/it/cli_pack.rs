@@ -50,6 +50,14 @@ fn a_job_that_is_larger_than_an_allocation_is_refused() {
 }
 
 #[test]
+fn a_job_after_an_unknown_one_is_refused() {
+    let sandbox = sweep(1, ", after: trian");
+    let refused = sandbox.run(PACK).fails(78);
+    assert!(refused.contains("s-i1 depends on trian, but there is no job of that name"), "{refused}");
+    assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("together").exists());
+}
+
+#[test]
 fn the_allocations_of_an_array_are_its_tasks() {
     let sandbox = sweep(9, ", max_gpus: 1");
     let pack = format!("{PACK} --at-most 3 --array");

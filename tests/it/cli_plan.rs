@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::sandbox::{Sandbox, mode};
+use crate::sandbox::{JOBS, Sandbox, mode};
 
 pub(crate) const PLAN: &str = "plan jobs.yaml --cluster cluster.yaml";
 
@@ -164,7 +164,7 @@ fn output_is_the_same_json_in_a_file() {
 #[test]
 fn a_dash_reads_standard_input() {
     let sandbox = Sandbox::new();
-    let read = sandbox.run_with_input("plan - --cluster cluster.yaml", crate::sandbox::JOBS).succeeds();
+    let read = sandbox.run_with_input("plan - --cluster cluster.yaml", JOBS).succeeds();
     assert_eq!(read, sandbox.run(PLAN).succeeds());
     let wrong = sandbox.run_with_input("plan - --cluster cluster.yaml", "jobs: 3").fails(78);
     assert_snapshot!(wrong, @r#"error: standard input:1: jobs: must be a list, got "3""#);
@@ -198,6 +198,26 @@ fn capacity_says_which_gpus_count() {
     ");
     let few = sandbox.run(&format!("{PLAN} --set capacity.v100=9")).exits(0).stdout;
     assert!(few.ends_with("capacity v100: 9 set, but only 4 are up\n"), "{few}");
+}
+
+#[test]
+fn advice_follows_if_a_job_waits_for_gpus_that_other_jobs_hold() {
+    let has_advice = |cluster: &str, jobs: &str| {
+        let sandbox = Sandbox::new().file("cluster.yaml", cluster).file("jobs.yaml", jobs);
+        let advice = "the GPUs are in use; --capacity up plans as if they were free\n";
+        sandbox.run(PLAN).stdout.ends_with(advice)
+    };
+    let cluster =
+        |used: &str| format!("nodes: [{{name: a, gpus: {{v100: 2, t4: 1}}, gpus_used: {{{used}}}}}]");
+    assert!(has_advice(&cluster("v100: 1, t4: 1"), JOBS));
+    assert!(has_advice(&cluster("v100: 2, t4: 1"), JOBS));
+    assert!(!has_advice("nodes: [{name: a, gpus: {v100: 1}}]", JOBS));
+    // No job waits for the used T4.
+    let of_v100 = JOBS.replace(", t4: 275", "").replace(", t4: 884", "");
+    assert!(!has_advice("nodes: [{name: a, gpus: {v100: 1, t4: 1}, gpus_used: {t4: 1}}]", &of_v100));
+    // A job with predecessors waits for these.
+    let behind = JOBS.replace("name: vgg19", "name: vgg19, after: resnet18");
+    assert!(!has_advice(&cluster("v100: 1, t4: 1"), &behind));
 }
 
 #[test]

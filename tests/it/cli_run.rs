@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::json;
 
 use crate::sandbox::{Ran, Sandbox};
 
@@ -269,6 +270,26 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
     let rows = results["runs"].as_array().expect("runs").iter();
     let rows: Vec<_> = rows.map(|run| (&run["name"], &run["state"])).collect();
     assert_eq!(rows, [(&"a".into(), &"completed".into()), (&"b".into(), &"completed".into())]);
+}
+
+#[test]
+fn a_failure_counts_even_if_the_last_job_completes_while_hsched_ends() {
+    let report = r#"echo "{\"epoch\": 1}" >>"$HSCHED_REPORT"; exit 0"#;
+    let command = format!("trap '{report}' USR1; touch started; while :; do sleep 0.1; done");
+    let jobs = json!({"jobs": [
+        {"name": "bad", "command": "exit 3", "retries": 0},
+        {"name": "good", "command": command, "epochs": 1},
+    ]});
+    let bench = Bench::new(&[]);
+    fs::write(bench.sandbox.work("jobs.yaml"), jobs.to_string()).expect("writes");
+    let session = bench.start("run jobs.yaml --devices cpu:2");
+    let status = || bench.sandbox.run("status").succeeds();
+    bench.await_that("the failure", || {
+        bench.sandbox.work("started").exists() && status().contains("1 failed")
+    });
+    session.signal(Signal::SIGTERM);
+    let ran = bench.end(session).exits(1);
+    assert!(ran.stdout.contains("1 completed, 1 failed"), "{}", ran.stdout);
 }
 
 #[test]

@@ -41,6 +41,25 @@ fn a_script_that_is_asked_to_stop_before_it_listens_has_stopped() {
     assert_eq!(guard.wait().expect("ends").code(), Some(85));
 }
 
+/// Slurm ends all processes of an allocation, including a guard whose script waits for devices.
+#[test]
+fn a_guard_that_is_asked_to_end_before_its_script_starts_ends_by_the_signal() {
+    let bench = Bench::new(&[]);
+    let file = |name: &str| bench.sandbox.work(name);
+    fs::write(file("late.sh"), "touch started\n").expect("a file");
+    let mut command = bench.sandbox.command(&["guard", "late.sh", ".", "mark", "0", "true"]);
+    let mut guard = command.stdin(Stdio::piped()).spawn().expect("starts");
+    // `wait` would close the pipe of the guard, which would end it.
+    let words = guard.stdin.take().expect("a pipe");
+    // Without handling of signals, it would end by the signal in any case.
+    bench.await_that("a guard that handles signals", || file("mark").exists());
+    kill(Pid::from_raw(guard.id().cast_signed()), Signal::SIGTERM).expect("is there");
+    let status = guard.wait().expect("ends");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::SIGTERM as i32));
+    assert!(!file("started").exists());
+    drop(words);
+}
+
 #[test]
 fn a_second_interrupt_ends_all_at_once() {
     let bench = Bench::new(&[job("a", 2, "env: {DEAF: 1, PACE: 60}").replace("grace: 5s", "grace: 600s")]);

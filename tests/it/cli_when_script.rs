@@ -255,6 +255,20 @@ fn a_number_means_the_change_that_was_shown() {
 }
 
 #[test]
+fn a_list_that_cannot_be_kept_invalidates_the_earlier_one() {
+    let sandbox = small();
+    let script = format!(
+        "when=\"$2 {LOOK}\"; $when >/dev/null || exit 9; cat /dev/zero >\"$1/full\" 2>/dev/null; \
+        $when >/dev/null || exit 9; $when --apply 1 >/dev/null"
+    );
+    let Some(ran) = sandbox.on_small_disk(&script) else { return };
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("note: the list of changes cannot be kept: "), "{ran:?}");
+    assert!(ran.stderr.contains("the changes were not shown in the last hour"), "{ran:?}");
+    assert!(!sandbox.work("train.sh.bak").exists());
+}
+
+#[test]
 fn notes_are_on_what_matters_for_the_start() {
     let said = |queue: &Value, script: &str, code: i32| {
         let sandbox = small().file("queue.json", queue.to_string()).file("train.sh", script);

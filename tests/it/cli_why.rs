@@ -212,6 +212,20 @@ fn a_list_that_nobody_has_read_is_shown_and_nothing_is_changed() {
 }
 
 #[test]
+fn a_list_that_cannot_be_kept_invalidates_the_earlier_one() {
+    let sandbox = live(&shown(&[]));
+    let script = "why=\"$2 why 8 --futures 5 --budget 1h\"; $why >/dev/null || exit 9; cat /dev/zero >\"$1/full\" 2>/dev/null; \
+        $why >/dev/null || exit 9; $why --apply 1 >/dev/null";
+    let Some(ran) = sandbox.on_small_disk(script) else { return };
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("note: do not use --apply with this list, which cannot be kept: "),
+        "{ran:?}"
+    );
+    assert!(sandbox.calls("scontrol").iter().all(|call| call[0] != "update"));
+}
+
+#[test]
 fn the_list_of_each_job_is_kept() {
     let sandbox = live(&shown(&[]));
     // The fake Slurm gives the same answer about both.
@@ -274,6 +288,26 @@ fn the_command_of_a_new_job_has_the_options_of_the_old_one() {
         (&gone["command"], &gone["command_unknown"]),
         (&Value::Null, &json!("the job's script /no/script.sh cannot be read"))
     );
+}
+
+#[test]
+fn past_runs_of_the_name_count_for_changes() {
+    let past = "11|COMPLETED|1800|cpu=1,gres/gpu:v100=2,gres/gpu=2,node=1|1|v1|||gpu".replace('|', "\u{1f}");
+    let sacct = format!("case \"$*\" in *--name=bert*) printf '%s\\n' '{past}';; esac");
+    let sandbox = live(&shown(&[])).program("sacct", &sacct);
+    let known =
+        || sandbox.run("why 8 --futures 5 --budget 1h --format json").exits(0).json()["jobs"][0].clone();
+    assert_eq!((&known()["past_runs"], &known()["past_runs_unknown"]), (&json!(1), &Value::Null));
+    let asked = sandbox.calls("sacct").into_iter().filter(|call| call.contains(&"--name=bert".to_owned()));
+    assert_eq!(asked.count(), 1);
+    // The list of all jobs has no changes.
+    assert_eq!(
+        sandbox.run("why --futures 5 --budget 1h --format json").json()["jobs"][0]["past_runs"],
+        Value::Null
+    );
+    let silent = live(&shown(&[])).program("sacct", "echo down >&2; exit 1");
+    let page = silent.run("why 8 --futures 5 --budget 1h").exits(0).stdout;
+    assert!(page.contains("past runs of bert are unknown: "), "{page}");
 }
 
 #[test]

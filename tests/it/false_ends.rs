@@ -64,6 +64,13 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
         past["attempt"]["limit_s"] = 900.into();
         past["attempt"]["started"] = json!(past["ended"].as_f64().expect("a time") - 780.0);
     });
+    let files = || {
+        ["state.json", "journal", "newest", "throughput.json"]
+            .map(|name| fs::read(bench.sandbox.state(name)).expect("a file"))
+    };
+    let before = files();
+    bench.run("cancel stopped --dry-run").exits(0);
+    assert_eq!(files(), before);
     let first = bench.run("run --devices cpu:3");
     for (name, gpu) in [("stopped", "stopped on cpu"), ("cut", "cut on cpu")] {
         let said = format!(

@@ -59,6 +59,14 @@ fn a_look_is_a_few_questions_and_the_next_one_asks_none_again() {
 }
 
 #[test]
+fn a_first_plan_on_a_full_cluster_names_the_command_that_queues() {
+    let ran = site("", &[]).run("plan jobs.yaml");
+    let text = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(text.contains("the GPUs are in use; --capacity up plans as if they were free"), "{text}");
+    assert!(text.contains("hsched watch --queue queues for them"), "{text}");
+}
+
+#[test]
 fn what_a_site_hides_is_said() {
     let check = |extra: &str, queue: &[String], note: &str| {
         let ran = site(extra, queue).run(RACE);

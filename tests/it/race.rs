@@ -196,14 +196,23 @@ fn a_piece_is_over_where_slurm_shows_the_next_one_without_it() {
 #[test]
 fn without_hard_links_one_wins_all_the_same() {
     let folder = folder("");
-    // Without `-s`, this `ln` leaves an empty file as the claim and fails.
-    let ln =
-        "case $1 in -s) PATH=${PATH#*:} exec ln \"$@\" ;; esac; for claim; do :; done; : >\"$claim\"; exit 1";
-    program(folder.path(), "ln", ln);
+    program(folder.path(), "ln", "case $1 in -s) PATH=${PATH#*:} exec ln \"$@\" ;; esac; exit 1");
     fs::write(folder.path().join("claim.go"), "").expect("written");
     let output = entry(folder.path(), 7, "wait").wait_with_output().expect("its end");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(fs::read_to_string(folder.path().join("claim.won")).unwrap_or_default(), "7 won\n", "{said}");
+}
+
+#[test]
+fn nobody_trains_with_a_claim_that_names_no_job() {
+    let folder = folder("");
+    for name in ["claim", "claim.go"] {
+        fs::write(folder.path().join(name), "").expect("written");
+    }
+    let output = entry(folder.path(), 7, "wait").wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("cannot create the symbolic link"), "{said}");
+    assert!(!folder.path().join("claim.won").exists());
 }
 
 #[test]

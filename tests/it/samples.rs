@@ -22,13 +22,14 @@ const RANK: &str = r#"
 "#;
 
 /// A stand-in for nvidia-smi, which prints after each interval, with an unsupported value.
-const SMI: &str = r"#!/bin/bash
+const SMI: &str = r#"#!/bin/bash
+echo start >>"${0%/*}/starts"
 [[ $* == *'--query-gpu=index,uuid,utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1' ]] || exit 1
 while :; do
   echo '0, GPU-aa, 97, 10240, 61.23'; echo '1, GPU-bb, 0, 12, [Not Supported]'
   sleep 1
 done
-";
+"#;
 
 struct Node {
     folder: tempfile::TempDir,
@@ -135,6 +136,8 @@ fn a_node_is_sampled_once_for_all_its_ranks() {
     assert_eq!(status, Some(3), "{errors}");
     assert_eq!(end(second).0, Some(0));
     wait_for("the end of nvidia-smi", || (node.left() == 0).then_some(()));
+    let starts = fs::read_to_string(node.path().join("bin/starts")).expect("a start");
+    assert!(node.lines().len() > 2 && starts == "start\n", "{starts}");
 }
 
 #[test]

@@ -144,6 +144,26 @@ impl Sandbox {
         ran
     }
 
+    /// Runs a shell script with the state directory `$1` on a disk of its own, of which only 1 MiB can be used. `$2` is
+    /// hsched. Returns `None` if no disk can be mounted here.
+    pub fn on_small_disk(&self, script: &str) -> Option<Ran> {
+        let disk = self.path("disk");
+        fs::create_dir(&disk).expect("a folder");
+        // Only programs of this shell see this mount, which disappears with them.
+        let script = format!("mount -t tmpfs -o size=1m,mode=700 none \"$1\" || exit 99; {script}");
+        let disk = disk.display().to_string();
+        let shell = ["-rm", "/bin/sh", "-c", &script, "sh", &disk, env!("CARGO_BIN_EXE_hsched")];
+        let mut command = self.start("/usr/bin/unshare", &shell);
+        let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
+        let output = command.env("HSCHED_STATE_DIR", &disk).env("PATH", path).output().ok()?;
+        let ran = self.ran(&output);
+        let is_mounted = ran.code != Some(99) && !ran.stderr.starts_with("unshare:");
+        if !is_mounted {
+            println!("skipped: no small disk can be mounted here");
+        }
+        is_mounted.then_some(ran)
+    }
+
     /// Returns the arguments of each call of a fake program.
     pub fn calls(&self, program: &str) -> Vec<Vec<String>> {
         let text = fs::read_to_string(self.path(&format!("calls.{program}"))).unwrap_or_default();

@@ -45,7 +45,7 @@ impl<W: World> World for Watched<W> {
             let tracked = state.find(&of.job).expect("reports are of jobs that are known");
             let known = self.known.get_mut(of).expect("who reports was submitted");
             assert!(report.epoch > tracked.epochs_done, "{of:?} reports epoch {} again", report.epoch);
-            assert!(report.epoch > known.epoch || report.epoch > tracked.epochs_done, "{of:?} goes back");
+            assert!(report.epoch > known.epoch, "{of:?} goes back");
             assert!(known.end.is_none(), "{of:?} reports epoch {} after its end was seen", report.epoch);
             known.epoch = report.epoch;
         }

@@ -25,7 +25,7 @@ pub struct SlowNode {
     pub model: String,
     /// Fraction by which the node's ranks take longer.
     pub slower: f64,
-    /// Time of the oldest of the last observations, all of which show that the node is slow.
+    /// Time of the first of the uninterrupted slow observations.
     pub since: Time,
     /// Time from which jobs that avoid the node may use it again.
     pub until: Time,
@@ -55,6 +55,9 @@ struct WorkTimes {
     #[serde(flatten)]
     work: TimedWork,
     nodes: BTreeMap<NodeName, Vec<(Time, f64)>>,
+    /// The slow nodes, with the time since which each has been slow.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    slow_since: BTreeMap<NodeName, Time>,
 }
 
 /// Minimum fraction by which ranks of a slow node take longer.
@@ -83,17 +86,15 @@ impl NodeTimes {
         let at = report.at;
         for (work, node, seconds) in observations(tracked, attempt, report) {
             let place = self.0.iter().position(|known| known.work == work).unwrap_or_else(|| {
-                self.0.push(WorkTimes { work, nodes: BTreeMap::new() });
+                self.0.push(WorkTimes { work, nodes: BTreeMap::new(), slow_since: BTreeMap::new() });
                 self.0.len() - 1
             });
-            let times = self.0[place].nodes.entry(MemberId::plain(&node)).or_default();
-            times.push((at, seconds));
-            let surplus = times.len().saturating_sub(TIMES);
-            times.drain(..surplus);
+            self.0[place].add(MemberId::plain(&node), at, seconds);
         }
         for work in &mut self.0 {
             work.nodes
                 .retain(|_, times| times.last().is_some_and(|(last, _)| at.since(*last).0 <= COMPARED.0));
+            work.slow_since.retain(|node, _| work.nodes.contains_key(node));
         }
         self.0.retain(|work| !work.nodes.is_empty());
         while self.0.len() > MOST {
@@ -130,6 +131,20 @@ impl WorkTimes {
         self.nodes.values().flatten().map(|(at, _)| at.0).fold(f64::NEG_INFINITY, f64::max)
     }
 
+    /// Adds a time of a node, and updates which nodes are slow: others may be compared with this one.
+    fn add(&mut self, node: NodeName, at: Time, seconds: f64) {
+        let times = self.nodes.entry(node).or_default();
+        times.push((at, seconds));
+        let surplus = times.len().saturating_sub(TIMES);
+        times.drain(..surplus);
+        let since = |(node, times): (&NodeName, &Vec<(Time, f64)>)| {
+            self.excess(node)?;
+            let since = self.slow_since.get(node).or(times.first().map(|(first, _)| first))?;
+            Some((node.clone(), *since))
+        };
+        self.slow_since = self.nodes.iter().filter_map(since).collect();
+    }
+
     fn slow(&self, at: Time) -> impl Iterator<Item = SlowNode> {
         self.nodes.keys().filter_map(move |node| self.slow_node(node, at))
     }
@@ -137,22 +152,30 @@ impl WorkTimes {
     /// Returns the node with its excess time if it is slow; `None` otherwise.
     fn slow_node(&self, node: &NodeName, at: Time) -> Option<SlowNode> {
         let times = self.nodes.get(node)?;
-        let ([(first, _), .., (last, _)], TIMES..) = (times.as_slice(), times.len()) else { return None };
+        let ((first, _), (last, _)) = (times.first()?, times.last()?);
         let until = last.after(AVOIDED);
         if at >= until {
             return None;
         }
-        let elsewhere = self.elsewhere(node)?;
-        let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
-        let middle = median(times.iter().map(|(_, seconds)| *seconds).collect());
-        (least >= (1.0 + SLOWER - 1e-9) * elsewhere).then(|| SlowNode {
+        Some(SlowNode {
             node: node.clone(),
             gpu_type: self.work.gpu_type.clone(),
             model: self.work.model.clone(),
-            slower: rounded(middle / elsewhere - 1.0),
-            since: *first,
+            slower: self.excess(node)?,
+            // States of earlier versions have no such time.
+            since: *self.slow_since.get(node).unwrap_or(first),
             until,
         })
+    }
+
+    /// Returns the fraction by which a node's ranks take longer if all its last times were longer; `None`
+    /// otherwise.
+    fn excess(&self, node: &NodeName) -> Option<f64> {
+        let seconds: Vec<f64> = self.nodes.get(node)?.iter().map(|(_, seconds)| *seconds).collect();
+        let elsewhere = self.elsewhere(node).filter(|_| seconds.len() >= TIMES)?;
+        let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        let is_slow = least >= (1.0 + SLOWER - 1e-9) * elsewhere;
+        is_slow.then(|| rounded(median(seconds) / elsewhere - 1.0))
     }
 
     /// Returns the time of the work on other nodes; `None` if too few observations exist.
@@ -269,7 +292,7 @@ mod tests {
             (1_u32..).zip(seconds).map(|(at, length)| (Time(f64::from(at)), *length)).collect()
         };
         let nodes = nodes.iter().map(|(name, seconds)| (node(name), list(seconds))).collect();
-        NodeTimes(vec![WorkTimes { work, nodes }])
+        NodeTimes(vec![WorkTimes { work, nodes, slow_since: BTreeMap::new() }])
     }
 
     fn names(times: &NodeTimes, at: f64) -> Vec<String> {
@@ -330,6 +353,19 @@ mod tests {
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.1, 1.3])]), 10.0), [""; 0]);
         // With too few times on other nodes, a node is not compared.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]), 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn it_is_slow_since_the_first_of_its_slow_times() {
+        let mut known = times(&[("a", &[1.0, 1.0, 1.0])]);
+        let mut since = |at: f64, seconds: f64| {
+            known.0[0].add(node("c"), Time(at), seconds);
+            known.slow(Time(at)).first().map(|slow| slow.since.0)
+        };
+        assert_eq!([since(10.0, 1.0), since(20.0, 1.3), since(30.0, 1.3)], [None; 3]);
+        assert_eq!([since(40.0, 1.3), since(50.0, 1.3), since(60.0, 1.3)], [Some(20.0); 3]);
+        assert_eq!([since(70.0, 1.0), since(80.0, 1.3), since(90.0, 1.3)], [None; 3]);
+        assert_eq!([since(100.0, 1.3), since(110.0, 1.3)], [Some(80.0); 2]);
     }
 
     #[test]

@@ -33,11 +33,12 @@ pub fn step(
     rules: &Rules,
     planner: &mut Planner<'_>,
 ) -> Step {
-    state.jobs.retain(|tracked| is_remembered(tracked, at));
-    state.scripts.retain(|script| is_script_remembered(script, at));
     let mut actions: Vec<Action> =
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
+    // Before a job is forgotten, the jobs that depend on it learn how it ended.
     actions.extend(after::settle(&mut state, at));
+    state.jobs.retain(|tracked| is_remembered(tracked, at));
+    state.scripts.retain(|script| is_script_remembered(script, at));
     actions.extend(state.scripts.iter().filter_map(cancel_script));
     let TurnDecision { actions: mut decided, questions, inquiries, notes } =
         decide(&mut state, at, cluster, rules, planner);

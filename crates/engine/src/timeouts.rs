@@ -35,13 +35,12 @@ impl<'a> Timeouts<'a> {
 
     fn end_one(&self, tracked: &JobState, submission: &Submission) -> Option<Action> {
         let Submission { attempt, stage } = submission;
+        let is_over = deadline(tracked, submission, self.rules).is_some_and(|deadline| self.at >= deadline);
         let why = match *stage {
-            Stage::Stopping { request: StopProgress::Killed, since, .. } => {
-                if self.at.since(since) < Rules::KILL_PATIENCE {
-                    return None;
-                }
+            Stage::Stopping { request: StopProgress::Killed, .. } if is_over => {
                 "Slurm has not ended it yet".to_owned()
             }
+            Stage::Stopping { request: StopProgress::Killed, .. } => return None,
             Stage::Stopping { then: AfterStop::Cancel, .. } => "requested by the user".to_owned(),
             Stage::Stopping { then: AfterStop::Done(_), .. } => {
                 "another submission completed the job".to_owned()
@@ -49,21 +48,11 @@ impl<'a> Timeouts<'a> {
             Stage::Stopping { request: StopProgress::Meant, since, then } => {
                 return ask(tracked, attempt, since, then);
             }
-            Stage::Stopping { then: AfterStop::Finish, since, .. }
-                if let Some(epochs) = tracked.trained_on().filter(|_| {
-                    // A job that saves may check for the request only occasionally.
-                    !tracked.job.resumes() && self.at.since(since) >= Rules::TIME_TO_EXIT
-                }) =>
-            {
+            Stage::Stopping { then, .. } if is_over && let Some(epochs) = trains_on(tracked, then) => {
                 format!("it has trained {epochs} more epochs since it was asked to stop")
             }
-            Stage::Stopping { since, .. } => {
-                let grace = tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace);
-                let patience = Seconds(grace.0 + Rules::PATIENCE.0);
-                if self.at.since(since) < patience {
-                    return None;
-                }
-                format!("it did not exit within {} s of the stop signal", patience.0)
+            Stage::Stopping { .. } if is_over => {
+                format!("it did not exit within {} s of the stop signal", patience(tracked, self.rules).0)
             }
             Stage::Pending if attempt.race && has_started(tracked, attempt) => {
                 "another request started first".to_owned()
@@ -77,7 +66,7 @@ impl<'a> Timeouts<'a> {
                 let why = "the rest of the job needs less time".to_owned();
                 return Some(Action::Amend { of, job_id: attempt.job_id?, to, why });
             }
-            Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
+            Stage::Pending if is_over => {
                 format!("{} are no longer up, so it can never start", self.unable(attempt)?)
             }
             _ => return None,
@@ -102,22 +91,40 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
         Phase::Waiting { not_before, .. } => *not_before,
         _ => None,
     };
-    let patience = |tracked: &JobState| {
-        let end = |submission: &Submission| match submission.stage {
-            Stage::Stopping { request: StopProgress::Meant, since, .. } => Some(since),
-            Stage::Stopping { request: StopProgress::Asked, since, .. } => {
-                let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
-                Some(since.after(Seconds(grace.0 + Rules::PATIENCE.0)))
-            }
-            Stage::Stopping { request: StopProgress::Killed, since, .. } => {
-                Some(since.after(Rules::KILL_PATIENCE))
-            }
-            _ => None,
-        };
-        tracked.phase.submissions().iter().filter_map(end).min_by(|a, b| a.0.total_cmp(&b.0))
-    };
-    let jobs = state.jobs.iter().flat_map(|tracked| retry(tracked).into_iter().chain(patience(tracked)));
+    let jobs = state.jobs.iter().flat_map(|tracked| {
+        let submissions = tracked.phase.submissions().iter();
+        let deadlines = submissions.filter_map(|submission| deadline(tracked, submission, rules));
+        retry(tracked).into_iter().chain(deadlines)
+    });
     jobs.chain(state.wake).filter(|due| *due > after).min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Returns the time from which a submission may be ended because nothing has happened to it; `None` if no
+/// waiting time applies.
+fn deadline(tracked: &JobState, submission: &Submission, rules: &Rules) -> Option<Time> {
+    match submission.stage {
+        Stage::Stopping { request: StopProgress::Killed, since, .. } => {
+            Some(since.after(Rules::KILL_PATIENCE))
+        }
+        Stage::Stopping { request: StopProgress::Asked, since, then } => {
+            let is_training = trains_on(tracked, then).is_some();
+            Some(since.after(if is_training { Rules::TIME_TO_EXIT } else { patience(tracked, rules) }))
+        }
+        Stage::Pending => Some(submission.attempt.meant.after(Rules::NODES_PATIENCE)),
+        _ => None,
+    }
+}
+
+/// Returns how many epochs a job has trained since its rule stopped it, if it ignores the signal. A job that
+/// saves may check for the signal only occasionally.
+fn trains_on(tracked: &JobState, then: AfterStop) -> Option<u64> {
+    tracked.trained_on().filter(|_| then == AfterStop::Finish && !tracked.job.resumes())
+}
+
+/// Returns how long a job that was asked to stop may take.
+fn patience(tracked: &JobState, rules: &Rules) -> Seconds {
+    let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
+    Seconds(grace.0 + Rules::PATIENCE.0)
 }
 
 /// Returns whether another submission of the same race has started.

@@ -99,21 +99,18 @@ pub fn guard(order: &GuardOrder) -> io::Result<u8> {
     let own_mark = Mark::new(process)?;
     write_mark(&order.mark, &own_mark.text())?;
     let stdin = io::stdin();
-    let mut is_held = order.is_held;
-    while let Some(word) = early_word(&stdin, &signals, is_held)? {
-        match word {
-            GO => is_held = false,
-            STOP => return Ok(SAVED),
-            _ => return Ok(128 + 9),
+    let cause = if let Some(end) = early_end(&stdin, &signals, order.is_held)? {
+        end
+    } else {
+        let script = start(order, &own_mark, &heard)?;
+        let script = Pid::from_raw(script.id().cast_signed());
+        let cause = attend(script, &signals, &stdin).inspect_err(|_| end_all(process.pid, &signals))?;
+        if !matches!(cause, GuardEnd::Script(_)) && !order.farewell.is_zero() {
+            say_farewell(process.pid, &signals, order.farewell);
         }
-    }
-    let script = start(order, &own_mark, &heard)?;
-    let script = Pid::from_raw(script.id().cast_signed());
-    let cause = attend(script, &signals, &stdin).inspect_err(|_| end_all(process.pid, &signals))?;
-    if !matches!(cause, GuardEnd::Script(_)) && !order.farewell.is_zero() {
-        say_farewell(process.pid, &signals, order.farewell);
-    }
-    end_all(process.pid, &signals);
+        end_all(process.pid, &signals);
+        cause
+    };
     // All processes have ended, so the mark has no further use.
     let _ = fs::remove_file(&order.mark);
     match cause {
@@ -233,22 +230,30 @@ fn rest(signals: &SignalFd) {
     while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|status| status != WaitStatus::StillAlive) {}
 }
 
-/// Returns a message that arrived before the start; waits for one if the script is held. Returns `KILL` if
-/// hsched has ended or a signal arrived.
-fn early_word(stdin: &io::Stdin, signals: &SignalFd, is_held: bool) -> io::Result<Option<u8>> {
-    let most = if is_held { PollTimeout::NONE } else { PollTimeout::ZERO };
-    let mut waiting =
-        [PollFd::new(stdin.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    match poll(&mut waiting, most) {
-        Ok(0) => return Ok(None),
-        Ok(_) => {}
-        Err(error) => return Err(error.into()),
+/// Reads the messages that arrive before the start, and waits for the start if the script is held; returns
+/// why the guard ends without starting the script, if it does.
+fn early_end(stdin: &io::Stdin, signals: &SignalFd, mut is_held: bool) -> io::Result<Option<GuardEnd>> {
+    loop {
+        let most = if is_held { PollTimeout::NONE } else { PollTimeout::ZERO };
+        let mut waiting =
+            [PollFd::new(stdin.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        poll(&mut waiting, most)?;
+        if let Some(signal) = told(signals) {
+            return Ok(Some(GuardEnd::Signal(signal)));
+        }
+        if waiting[0].revents().is_some_and(|events| !events.is_empty()) {
+            // At the end of file, hsched has ended.
+            let mut word = [KILL];
+            read(stdin, &mut word)?;
+            match word[0] {
+                GO => is_held = false,
+                STOP => return Ok(Some(GuardEnd::Script(SAVED))),
+                _ => return Ok(Some(GuardEnd::Hsched)),
+            }
+        } else if !is_held {
+            return Ok(None);
+        }
     }
-    let mut word = [KILL];
-    if waiting[0].revents().is_some_and(|events| !events.is_empty()) {
-        read(stdin, &mut word)?;
-    }
-    Ok(Some(word[0]))
 }
 
 /// Writes the mark atomically.

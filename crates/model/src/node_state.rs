@@ -9,19 +9,21 @@ pub struct NodeState {
     availability: Availability,
 }
 
-/// Whether a node accepts new work.
+/// Whether a node accepts new work, in ascending severity.
+///
+/// An unknown state must neither hide that a node is down nor make it look usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Availability {
     /// Up: its free resources can be used.
     Up,
-    /// Draining or drained: running jobs may finish, none may start.
-    Drained,
-    /// Down, in an error state, powering down, rebooting, or not answering.
-    Down,
     /// Reserved or under maintenance: up, but not for all users.
     Reserved,
     /// An unknown state; shown, but never used in planning.
     Unknown,
+    /// Draining or drained: running jobs may finish, none may start.
+    Drained,
+    /// Down, in an error state, powering down, rebooting, or not answering.
+    Down,
 }
 
 impl Availability {
@@ -62,9 +64,6 @@ impl NodeState {
 }
 
 /// Returns the combined meaning of a state's words and marks; the most severe one decides.
-///
-/// In descending severity: down, drained, unknown, reserved, up. An unknown word must neither hide that a
-/// node is down nor make it look usable.
 fn availability(text: &str) -> Availability {
     let of_word = |word: &str| {
         let base = word.trim_end_matches(MARKS);
@@ -72,14 +71,7 @@ fn availability(text: &str) -> Availability {
         let named = (!base.is_empty()).then(|| of_name(&base.to_ascii_lowercase()));
         marks.chain(named).collect::<Vec<_>>()
     };
-    let severity = |state: &Availability| match state {
-        Availability::Up => 0,
-        Availability::Reserved => 1,
-        Availability::Unknown => 2,
-        Availability::Drained => 3,
-        Availability::Down => 4,
-    };
-    text.split('+').flat_map(of_word).max_by_key(severity).unwrap_or(Availability::Unknown)
+    text.split('+').flat_map(of_word).max().unwrap_or(Availability::Unknown)
 }
 
 /// The marks that `sinfo` appends to a state.

@@ -26,6 +26,11 @@ impl Time {
         Seconds((self.0 - earlier.0).max(0.0))
     }
 
+    /// Returns whether an earlier point is less than `limit` ago. A later one is not: a clock was set back.
+    pub fn is_soon_after(self, earlier: Self, limit: Seconds) -> bool {
+        earlier <= self && self.since(earlier) < limit
+    }
+
     /// Returns the time `wait` later.
     pub fn after(self, wait: Seconds) -> Self {
         Self(self.0 + wait.0)

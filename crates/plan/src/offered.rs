@@ -49,7 +49,7 @@ impl Problem {
     /// there.
     pub fn offered_to(&self, jobs: &[usize], basis: Basis) -> Vec<Vec<u32>> {
         let others = self.others(jobs, basis);
-        let (mut gpus, left) = self.not_held(&others, basis);
+        let (mut gpus, mut left) = self.not_held(&others, basis);
         let most = self.ranks_by_host(&gpus, &left);
         for (gpus, most) in gpus.iter_mut().zip(most) {
             keep_to_ranks(gpus.iter_mut(), most.map_or(u64::MAX, |most| most.ranks));
@@ -61,7 +61,7 @@ impl Problem {
                 Basis::Line => false,
             };
             for hold in self.jobs[job].progress.holds.iter().filter(promised) {
-                self.take_promised(job, hold, &mut gpus);
+                self.take_promised(job, hold, &mut gpus, &mut left);
             }
         }
         self.keep_to_limits(&others, &mut gpus);
@@ -114,7 +114,7 @@ impl Problem {
         (gpus, left)
     }
 
-    /// Returns the GPUs that no job has or is promised, and the CPUs and memory that no running job has.
+    /// Returns the resources that no job has or is promised.
     pub fn unclaimed(&self) -> UnclaimedResources {
         let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
         let mut left: Vec<HostRemainder> = self.nodes.iter().map(HostRemainder::free).collect();
@@ -123,7 +123,7 @@ impl Problem {
         }
         for (job, model) in self.jobs.iter().enumerate() {
             for hold in model.progress.holds.iter().filter(|hold| hold.is_promised()) {
-                self.take_promised(job, hold, &mut gpus);
+                self.take_promised(job, hold, &mut gpus, &mut left);
             }
         }
         UnclaimedResources { gpus, left }
@@ -162,24 +162,34 @@ impl Problem {
         users.reduce(RankNeeds::max).unwrap_or_default()
     }
 
-    /// Subtracts the GPUs promised to a submission: from its own nodes, or else from others that the job may
-    /// use, because Slurm gives a pending job any nodes of the right kind.
-    fn take_promised(&self, job: usize, hold: &HeldPlacement, gpus: &mut [Vec<u32>]) {
+    /// Subtracts the resources promised to a submission: from its own nodes, or else from others that the job
+    /// may use, because Slurm gives a pending job any nodes of the right kind.
+    fn take_promised(
+        &self,
+        job: usize,
+        hold: &HeldPlacement,
+        gpus: &mut [Vec<u32>],
+        left: &mut [HostRemainder],
+    ) {
+        let needs = self.jobs[job].needs;
         let mut missing: BTreeMap<&GpuType, u32> = BTreeMap::new();
         for slot in &hold.slots {
             let taken = take(&mut gpus[slot.node][slot.gpu_type], slot.count);
+            left[slot.node].take(needs, taken);
             *missing.entry(&self.gpu_types[slot.gpu_type]).or_default() += slot.count - taken;
         }
         missing.retain(|_, count| *count > 0);
         if missing.is_empty() {
             return;
         }
-        for gpus in gpus {
+        for (gpus, left) in gpus.iter_mut().zip(left) {
             for (gpu_type, free) in
                 gpus.iter_mut().enumerate().filter(|(gpu_type, _)| self.jobs[job].may_use[*gpu_type])
             {
-                if let Some(left) = missing.get_mut(&self.gpu_types[gpu_type]) {
-                    *left -= take(free, *left);
+                if let Some(missing) = missing.get_mut(&self.gpu_types[gpu_type]) {
+                    let taken = take(free, *missing);
+                    *missing -= taken;
+                    left.take(needs, taken);
                 }
             }
         }

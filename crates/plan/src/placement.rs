@@ -79,12 +79,15 @@ pub struct Quality {
 const CLOSED: f64 = 1e-9;
 
 impl Quality {
-    /// Returns the quality of a plan with this bound.
-    pub fn new(bound: &Bound, outcome: &PlanFigures) -> Self {
+    /// Returns the quality of a plan with this bound; `None` if the bound proves nothing, as a search of very
+    /// many jobs that was stopped early may return.
+    pub fn new(bound: &Bound, outcome: &PlanFigures) -> Option<Self> {
+        let value = outcome.objective_value;
         // Both are rounded, so a bound slightly above the plan counts as met.
-        let lower_bound = bound.lower.min(outcome.objective_value);
-        let gap = if lower_bound > 0.0 { outcome.objective_value / lower_bound - 1.0 } else { 0.0 };
-        Self { lower_bound, gap }
+        if bound.lower >= value {
+            return Some(Self { lower_bound: value, gap: 0.0 });
+        }
+        (bound.lower > 0.0).then(|| Self { lower_bound: bound.lower, gap: value / bound.lower - 1.0 })
     }
 
     /// Returns whether the gap is closed.
@@ -164,5 +167,31 @@ impl PlanFigures {
             makespan: crate::Objective::Makespan.value(weighted()),
             fairness: fairness(problem, &jobs, &times),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_that_proves_nothing_proves_no_optimum() {
+        let quality = |lower: f64| {
+            let bound = Bound {
+                lower,
+                root: lower,
+                prices: Vec::new(),
+                replica_prices: Vec::new(),
+                weights: Vec::new(),
+            };
+            let figures =
+                PlanFigures { objective_value: 10.0, mean_jct: 10.0, makespan: 10.0, fairness: 1.0 };
+            Quality::new(&bound, &figures)
+        };
+        for lower in [0.0, -5.0, f64::NEG_INFINITY, f64::NAN] {
+            assert_eq!(quality(lower), None, "{lower}");
+        }
+        assert_eq!(quality(8.0), Some(Quality { lower_bound: 8.0, gap: 0.25 }));
+        assert!(quality(10.0 + 1e-12).is_some_and(Quality::is_optimal));
     }
 }

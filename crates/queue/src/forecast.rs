@@ -225,7 +225,8 @@ pub(super) fn forecast_of(
 const THREADS: usize = 4;
 
 /// Reason for a missing estimate if an applicable limit could not be read.
-const UNREAD_LIMIT: &str = "a limit of your account or QOS holds up your jobs, and Slurm does not show it";
+const UNREAD_LIMIT: &str =
+    "a limit of your account or QOS holds up your jobs, and Slurm does not show for how long";
 
 /// Requests that together need at most 1/`FEW_OF` of a part's nodes are simulated together.
 const FEW_OF: u32 = 10;

@@ -1,6 +1,7 @@
 //! A snapshot as numbers: nodes, shapes, running jobs, pending jobs in order, and possible arrivals.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use crate::arrivals::{Arrivals, PastJob};
 use crate::awaited::{AwaitedJob, AwaitedJobs};
@@ -62,6 +63,7 @@ pub(super) struct NumberedRequest {
 pub(super) struct QueuePart {
     /// Pending jobs in scheduling order.
     pub waiting: Vec<PendingEntry>,
+    /// Jobs with nodes of the part, and jobs elsewhere that share a limit with jobs of the part.
     pub running: Vec<Active>,
     pub arrivals: Arrivals,
     pub nodes: u32,
@@ -76,6 +78,7 @@ pub(super) struct QueuePart {
 pub(super) struct Active {
     pub since: f64,
     pub limit: f64,
+    /// Nodes of the part with the resources that the job holds there.
     pub holds: Vec<(u32, Amounts)>,
     pub habit: usize,
     pub array: Option<usize>,
@@ -174,9 +177,12 @@ impl QueueModel {
         let jobs = waiting.iter().map(|job| (job.shape, job.rule));
         let jobs = jobs.chain(past.iter().map(|job| (job.shape, job.rule)));
         let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
-        let mut groups = coupled(jobs, &limits, counters);
-        groups.extend(chained(&waiting, awaited.list.len()));
+        let coupled = coupled(jobs, &limits, counters);
+        let groups = [&coupled[..], &chained(&waiting, awaited.list.len())].concat();
         let parts = QueueParts::new(&shapes.list, &shapes.sets, total.len(), &groups);
+        // The shapes that a counter couples are in one part.
+        let part_of_shapes = |shapes: &Vec<usize>| shapes.first().map(|shape| parts.of_shape[*shape]);
+        let of_counter: Vec<Option<usize>> = coupled.iter().map(part_of_shapes).collect();
         let request = |(shape, rule): &(Option<usize>, usize)| {
             let shape = shape.filter(|_| limits[*rule].refusal().is_none())?;
             Some(NumberedRequest { part: parts.of_shape[shape], shape, rule: *rule })
@@ -202,7 +208,7 @@ impl QueueModel {
             rivals,
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
-        model.divide(&parts, waiting, running, depth);
+        model.divide(&parts, &of_counter, waiting, running, depth);
         let mut arrived: Vec<Vec<PastJob>> = vec![Vec::new(); parts.count];
         for job in past {
             arrived[parts.of_shape[job.shape]].push(job);
@@ -219,20 +225,34 @@ impl QueueModel {
         self.shapes[shape].places.iter().flat_map(|place| &self.sets[*place]).copied()
     }
 
-    /// Assigns jobs to parts, together with each part's share of the jobs that a pass processes.
-    fn divide(&mut self, parts: &QueueParts, waiting: Vec<PendingEntry>, running: Vec<Active>, depth: u32) {
+    /// Assigns jobs to parts, together with each part's share of the jobs that a pass processes. `of_counter`
+    /// has the part whose jobs each counter of limits concerns.
+    fn divide(
+        &mut self,
+        parts: &QueueParts,
+        of_counter: &[Option<usize>],
+        waiting: Vec<PendingEntry>,
+        running: Vec<Active>,
+        depth: u32,
+    ) {
         let all = waiting.len().max(1);
         for job in waiting {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
         }
-        for job in running {
-            // A job on nodes of several parts counts in each; no pending job can use nodes of several parts.
-            let mut parts_held: Vec<usize> =
-                job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
-            parts_held.sort_unstable();
-            parts_held.dedup();
-            for part in parts_held {
-                self.parts[part].running.push(job.clone());
+        for mut job in running {
+            // No pending job can use nodes of several parts, so each part has the job's nodes there. A part
+            // without nodes of the job may have jobs that share a limit with it.
+            let part_of = |node: u32| parts.of_node[node as usize];
+            let counters = self.limits[job.rule].counters();
+            let mut parts_of_job: Vec<usize> = job.holds.iter().map(|(node, _)| part_of(*node)).collect();
+            parts_of_job.extend(counters.filter_map(|counter| of_counter[counter]));
+            parts_of_job.sort_unstable();
+            parts_of_job.dedup();
+            for part in parts_of_job {
+                let holds = job.holds.iter().filter(|(node, _)| part_of(*node) == part).cloned().collect();
+                // Fair share sums up the usage of all parts.
+                let counts = mem::take(&mut job.counts);
+                self.parts[part].running.push(Active { holds, counts, ..job.clone() });
             }
         }
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);

@@ -88,7 +88,7 @@ impl Snapshot {
     /// Returns the snapshot as JSON with one entry per line.
     ///
     /// # Errors
-    /// If serialization fails, which happens for no known snapshot.
+    /// If it cannot be represented as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }

@@ -80,8 +80,9 @@ pub(super) fn waiting(
 ) -> Vec<PendingEntry> {
     let unknown = snapshot.middle_priority();
     let joins = |job: &QueueJob| {
-        // If limits are known, a job at a limit competes whenever the limits that the model counts have room.
-        let competes = !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
+        // Jobs at known limits compete whenever the limit has room. The past use that others count is unknown.
+        let is_counted = snapshot.limits.is_some() && job.waits_for_limit() && !job.waits_for_decay();
+        let competes = !job.waits_for_other || is_counted;
         if competes { Some(Joins::Now) } else { awaited.joins(job, snapshot) }
     };
     let waits = snapshot.jobs.iter().enumerate().filter(|(_, job)| job.running.is_none());
@@ -153,7 +154,7 @@ pub(super) fn running(
             }
             holds.push((node, amounts.into_iter().collect()));
         }
-        (!holds.is_empty()).then(|| Active {
+        Some(Active {
             since: running.since.0,
             limit: snapshot.longest_run(job, running.since.0),
             holds,

@@ -1,6 +1,6 @@
 //! Ownership of jobs: the user who read the queue, the QOS of a job, and the accounts above an account.
 
-use crate::{QueueJob, Request, Snapshot};
+use crate::{LiftedBy, QueueJob, Reason, Request, Snapshot};
 
 /// Slurm's default QOS.
 pub(super) const USUAL_QOS: &str = "normal";
@@ -28,15 +28,22 @@ impl Snapshot {
         found.and_then(|account| account.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
     }
 
-    /// Returns whether a limit that Slurm does not show delays the user's jobs that resemble a request. For a
-    /// limit of an account, only jobs of the request's account count.
+    /// Returns whether a limit that Slurm does not show, or one on past use, delays the user's jobs that
+    /// resemble a request. For a limit of an account, only jobs of the request's account count; for one on
+    /// past use, only those with the request's account and QOS.
     pub(super) fn has_unread_limit(&self, request: &Request) -> bool {
         let account = request.account.as_deref().or_else(|| self.own_account());
+        let qos = request.further.qos.as_deref().unwrap_or_else(|| self.own_qos(account));
+        let is_equal = |job: &QueueJob| {
+            job.account.as_deref() == account && job.qos.as_deref().is_none_or(|name| name == qos)
+        };
         let is_like = |job: &QueueJob| {
             let is_of_account = job.reason.as_deref().is_some_and(|reason| reason.starts_with("Assoc"));
             !is_of_account || account.is_none() || job.account.as_deref() == account
         };
-        self.limits.is_none() && self.jobs.iter().any(|job| job.ours && job.waits_for_limit() && is_like(job))
+        let is_unread = |job: &QueueJob| self.limits.is_none() && job.waits_for_limit() && is_like(job);
+        let is_spent = |job: &QueueJob| job.waits_for_decay() && is_equal(job);
+        self.jobs.iter().any(|job| job.ours && (is_unread(job) || is_spent(job)))
     }
 
     /// Returns an account and those above it, the nearest first.
@@ -56,5 +63,11 @@ impl QueueJob {
     /// Returns whether a job waits for a limit of its QOS or association.
     pub(crate) fn waits_for_limit(&self) -> bool {
         self.running.is_none() && self.reason.as_deref().is_some_and(crate::limits::is_limit_reason)
+    }
+
+    /// Returns whether a job waits until past use counts less.
+    pub(super) fn waits_for_decay(&self) -> bool {
+        let is_decay = |reason| Reason::read(reason).lifted_by == LiftedBy::Decay;
+        self.running.is_none() && self.reason.as_deref().is_some_and(is_decay)
     }
 }

@@ -32,6 +32,11 @@ pub fn parse(text: &str, scripts: &[impl AsRef<Path>]) -> Vec<PoolJob> {
     text.lines().filter_map(job).collect()
 }
 
+/// Returns whether a job that is no task of an array is among the printed ones.
+pub fn has(text: &str, job: JobId) -> bool {
+    text.lines().filter_map(fields).any(|(id, ..)| id.parse() == Ok(job.0))
+}
+
 /// Returns the job arrays of a script, by id.
 pub fn arrays(text: &str, script: &Path) -> Vec<QueuedArray> {
     let mut arrays: BTreeMap<JobId, QueuedArray> = BTreeMap::new();
@@ -72,6 +77,7 @@ mod tests {
         let jobs = parse(text, &["/s/a b/hsched-run.sbatch", "/s/a b/hsched-run-2.sbatch"]);
         let seen: Vec<(u32, bool)> = jobs.iter().map(|job| (job.id.0, job.state.is_pending())).collect();
         assert_eq!(seen, [(17, false), (18, true)]);
+        assert_eq!([17, 20, 21].map(|id| has(text, JobId(id))), [true, false, false]);
     }
 
     #[test]

@@ -78,15 +78,15 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::<JobRecord>::new(), Vec::new());
     for row in rows(text) {
         let fields: Vec<&str> = row.split(FIELD_END).collect();
-        let Some((id, step)) = fields.first().and_then(|id| numbered(id)) else {
-            notes.push(format!("cannot parse a line of sacct output: {:?}", excerpt(&fields.join("|"))));
-            continue;
-        };
-        if !step {
-            jobs.extend(job(id, &fields));
-        } else if let Some(job) = jobs.last_mut().filter(|job| job.id == id) {
+        match fields.first().and_then(|id| numbered(id)) {
             // The steps of an attempt follow it.
-            job.out_of_memory |= is_out_of_memory(&fields);
+            Some((id, true)) => {
+                if let Some(job) = jobs.last_mut().filter(|job| job.id == id) {
+                    job.out_of_memory |= is_out_of_memory(&fields);
+                }
+            }
+            Some((id, false)) if let Some(job) = job(id, &fields) => jobs.push(job),
+            _ => notes.push(format!("cannot parse a line of sacct output: {:?}", excerpt(&fields.join("|")))),
         }
     }
     if jobs.is_empty() && !text.trim().is_empty() {
@@ -276,11 +276,10 @@ mod tests {
     #[test]
     fn lines_that_cannot_be_read_are_noted() {
         let row = "7|7|COMPLETED|0:0|0:0|a|b|c|gpu|v1|n|\n".replace('|', "\u{1f}");
-        let (jobs, notes) = parse(&format!("warning\n{row}")).expect("one job");
-        assert_eq!(
-            (jobs.len(), notes),
-            (1, vec!["cannot parse a line of sacct output: \"warning\"".to_owned()])
-        );
+        // The second line has an id, but too few fields.
+        let (jobs, notes) = parse(&format!("warning\n8\u{1f}8\n{row}")).expect("one job");
+        let note = |line: &str| format!("cannot parse a line of sacct output: {line:?}");
+        assert_eq!((jobs.len(), notes), (1, vec![note("warning"), note("8|8")]));
     }
 
     proptest! {

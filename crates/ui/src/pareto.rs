@@ -20,7 +20,7 @@ pub struct ParetoRow {
     pub cost: Option<f64>,
     /// Upper bound on the relative distance between its mean and the smallest mean of any plan that is at
     /// least as fair.
-    pub gap: f64,
+    pub gap: Option<f64>,
 }
 
 /// Height of the picture in lines, and its width on a wide terminal.
@@ -88,7 +88,11 @@ fn table(rows: &[ParetoRow], unit: Option<Unit>) -> Table {
         if unit.is_some() {
             cells.push(row.cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}")));
         }
-        cells.push(if row.gap <= 1e-9 { "none".to_owned() } else { percent(row.gap) });
+        cells.push(match row.gap {
+            None => "-".to_owned(),
+            Some(gap) if gap <= 1e-9 => "none".to_owned(),
+            Some(gap) => percent(gap),
+        });
         table.row(cells);
     }
     table
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn plans_stand_where_their_figures_are() {
-        let row = |mean, fairness| ParetoRow { placed: 4, mean, fairness, cost: None, gap: 0.0 };
+        let row = |mean, fairness| ParetoRow { placed: 4, mean, fairness, cost: None, gap: Some(0.0) };
         let text = picture(&[row(100.0, 0.5), row(150.0, 0.9), row(200.0, 1.0)], 32);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 13, "{text}");

@@ -226,16 +226,17 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
                 Objective::Deadlines => "the number of late jobs, then the mean completion time,",
             };
             let quality = Quality::new(bound, &outcome);
-            let near = if quality.is_optimal() {
-                format!("{what} is proven optimal")
-            } else if problem.objective == Objective::Deadlines {
-                with_deadlines(problem, plan, bound, &outcome)
-            } else {
-                format!("{what} is at most {} above the optimum", percent(quality.gap))
+            let near = match quality {
+                Some(quality) if quality.is_optimal() => format!("{what} is proven optimal"),
+                _ if problem.objective == Objective::Deadlines => {
+                    with_deadlines(problem, plan, bound, &outcome)
+                }
+                Some(quality) => format!("{what} is at most {} above the optimum", percent(quality.gap)),
+                None => format!("{what} is not proven optimal"),
             };
             let whose = if placed == all { "" } else { " for the jobs placed" };
             let _ = writeln!(text, "{near}{whose}");
-            is_unproven = policy == "optimal" && !quality.is_optimal();
+            is_unproven = policy == "optimal" && !quality.is_some_and(Quality::is_optimal);
         }
     }
     if let Some(Deadlines { met, all }) = Deadlines::of(problem, plan) {

@@ -24,7 +24,7 @@ pub(crate) struct Session<'a, W: ?Sized = dyn Backend + 'a> {
     /// Events of the deferred commands applied at the opening, and of the observation for them; already
     /// stored.
     pub taken: Vec<Event>,
-    /// Whether nothing is stored and no request is made.
+    /// Whether nothing is stored (by a [`Ledger`] of a dry run) and no request is made.
     pub dry_run: bool,
 }
 
@@ -33,7 +33,8 @@ pub(crate) type QueueSession<'a> = Session<'a, QueueWorld<'a>>;
 
 impl<'a> QueueSession<'a> {
     /// Opens the state of a directory whose jobs are queued; `sbatch` are options for each submission. Warns
-    /// about damaged files that were repaired. A `dry_run` applies deferred commands but stores nothing.
+    /// about damaged files, which are repaired except in a `dry_run`. A `dry_run` applies deferred commands but
+    /// stores nothing.
     ///
     /// # Errors
     /// If a file cannot be used, or its jobs are on another cluster.
@@ -44,7 +45,7 @@ impl<'a> QueueSession<'a> {
         sbatch: &[String],
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let (state, ledger) = read(context, directory, &rules)?;
+        let (state, ledger) = read(context, directory, &rules, dry_run)?;
         let world = Box::new(slurm::world(context, directory, sbatch)?);
         Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
@@ -62,7 +63,7 @@ impl<'a> Session<'a, EndedRun<'a>> {
         rules: Rules,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let (state, ledger) = read(context, directory, &rules)?;
+        let (state, ledger) = read(context, directory, &rules, dry_run)?;
         let world = Box::new(EndedRun::new(&context.clock, directory.root()));
         Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
@@ -87,7 +88,7 @@ impl<'a> Session<'a> {
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let mut rules = state::rules(context);
-        let (state, ledger) = read(context, directory, &rules)?;
+        let (state, ledger) = read(context, directory, &rules, dry_run)?;
         rules.backend = backend_kind(ledger.cluster());
         let world: Box<dyn Backend + 'a> = match rules.backend {
             BackendKind::Devices => Box::new(EndedRun::new(&context.clock, directory.root())),
@@ -107,7 +108,9 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
         world: Box<W>,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        slurm::mark_dead(context, directory.root()).map_err(|error| state::failure(&error))?;
+        if !dry_run {
+            slurm::mark_dead(context, directory.root()).map_err(|error| state::failure(&error))?;
+        }
         let taken = Vec::new();
         let mut session = Self { context, directory, rules, state, ledger, world, taken, dry_run };
         session.claim()?;
@@ -151,9 +154,12 @@ fn read<'a>(
     context: &Context,
     directory: &'a StateDir,
     rules: &Rules,
+    dry_run: bool,
 ) -> Result<(State, Ledger<'a>), Failure> {
     let failure = |error| state::failure(&error);
-    let (mut state, mut ledger) = directory.ledger(rules, state::now(context)).map_err(failure)?;
+    let ledger =
+        if dry_run { directory.dry_ledger(rules) } else { directory.ledger(rules, state::now(context)) };
+    let (mut state, mut ledger) = ledger.map_err(failure)?;
     ledger.repaired().iter().for_each(|repaired| context.warn(repaired));
     if false_ends::mend(context, &mut state) {
         ledger.keep(state::now(context), &state, &[], &[]).map_err(failure)?;

@@ -53,7 +53,9 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         // The notes on devices are shown by the turns of `hsched run`.
         if self.world.backend_kind() == BackendKind::Queue {
             seen.notes.iter().for_each(|note| self.context.note(note));
-            self.directory.looked(seen.at);
+            if !self.dry_run {
+                self.directory.looked(seen.at);
+            }
         }
         Ok(JobsLook { at: seen.at, events, learnt, queue })
     }
@@ -67,14 +69,11 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         }
     }
 
-    /// Stores the state with events and intents, except in a dry run.
+    /// Stores the state with events and intents.
     ///
     /// # Errors
     /// If it cannot be written; no action may then be carried out.
     pub(crate) fn keep(&mut self, at: Time, events: &[Event], actions: &[Action]) -> Result<(), StateError> {
-        if self.dry_run {
-            return Ok(());
-        }
         self.ledger.keep(at, &self.state, events, actions)
     }
 

@@ -114,9 +114,17 @@ pub(crate) fn mark_dead_soon(
     Ok(())
 }
 
-/// Returns the allocations of these scripts in the user's queue; `None` if Slurm does not answer.
-pub(crate) fn pool_allocations(context: &Context, scripts: &[PathBuf]) -> Option<Vec<PoolAllocation>> {
+/// Returns the allocations of these scripts in the user's queue; `None` if Slurm does not answer, or does not list the
+/// running Slurm job `own` of this process, so that the list cannot be complete.
+pub(crate) fn pool_allocations(
+    context: &Context,
+    scripts: &[PathBuf],
+    own: Option<JobId>,
+) -> Option<Vec<PoolAllocation>> {
     let printed = context.slurm.ask(&pool_jobs::command()).ok()?;
+    if own.is_some_and(|own| !pool_jobs::has(&printed, own)) {
+        return None;
+    }
     let jobs = pool_jobs::parse(&printed, scripts).into_iter();
     let allocation = |job: pool_jobs::PoolJob| PoolAllocation {
         job: job.id,

@@ -2,7 +2,7 @@
 
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
-use hsched_model::{Seconds, Time};
+use hsched_model::Seconds;
 use hsched_slurm::{CommandLine, Runner};
 
 /// A query, and how long its answer is valid.
@@ -33,11 +33,9 @@ pub(crate) fn ask(
 ) -> CachedOutput {
     let now = clock.time();
     let known = answers.get(question.name);
-    // A time in the future, as after a clock was set back, is never within a limit, so Slurm is called again.
-    let within = |moment: Time, limit: Seconds| (0.0..limit.0).contains(&(now.0 - moment.0));
     let rest = if known.took >= SLOW { REST } else { PAUSE };
-    let is_good = known.text.is_some() && within(known.at, question.good_for);
-    let is_resting = (known.failure.is_some() || known.took >= SLOW) && within(known.tried, rest);
+    let is_good = known.text.is_some() && now.is_soon_after(known.at, question.good_for);
+    let is_resting = (known.failure.is_some() || known.took >= SLOW) && now.is_soon_after(known.tried, rest);
     if is_good && known.took < SLOW || is_resting {
         return known;
     }

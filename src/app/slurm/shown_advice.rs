@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::store::{CachedOutput, OutputCache};
-use hsched_model::Time;
+use hsched_model::{Seconds, Time};
 use hsched_slurm::CommandLine;
 use hsched_ui::Failure;
 
@@ -35,8 +35,8 @@ struct KeptAdvice {
 /// The name of the file with the lists.
 const NAME: &str = "why-lists";
 
-/// How long a list is valid, in seconds: a quarter of an hour.
-const GOOD_FOR: f64 = 900.0;
+/// How long a list is valid: a quarter of an hour.
+const GOOD_FOR: Seconds = Seconds(900.0);
 
 impl KeptRemedy {
     /// Returns the remedy's command, or why the command is unknown.
@@ -55,22 +55,28 @@ pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy
     Ok(lists.into_iter().find(|known| known.job == job).map(|known| known.remedies))
 }
 
-/// Stores the remedies of a job. If that fails, `--apply` finds no list, or an earlier one if it is still
-/// valid.
+/// Stores the remedies of a job. If that fails, a note says so, and `--apply` finds no list. On a read-only file system,
+/// it finds an earlier list while that is valid.
 pub(crate) fn keep(context: &Context, job: &str, remedies: Vec<KeptRemedy>) {
     let Ok(root) = state::root(context) else { return };
     let (cache, at) = (OutputCache::of(&root), state::now(context));
+    let is_empty = remedies.is_empty();
     let mut lists = recent(&cache, at);
     lists.retain(|known| known.job != job);
     lists.push(KeptAdvice { job: job.to_owned(), at, remedies });
     let text = serde_json::to_string(&lists).ok();
-    let _ = cache.keep(NAME, &CachedOutput { text, at, tried: at, ..CachedOutput::default() });
+    let list = CachedOutput { text, at, tried: at, ..CachedOutput::default() };
+    if let Err(error) = cache.keep_list(NAME, &list)
+        && !is_empty
+    {
+        context.note(&format!("do not use --apply with this list, which cannot be kept: {error}"));
+    }
 }
 
 /// Returns the lists that are still valid.
 fn recent(cache: &OutputCache, now: Time) -> Vec<KeptAdvice> {
     let text = cache.get(NAME).text.unwrap_or_default();
     let mut lists: Vec<KeptAdvice> = serde_json::from_str(&text).unwrap_or_default();
-    lists.retain(|known| (0.0..GOOD_FOR).contains(&now.since(known.at).0));
+    lists.retain(|known| now.is_soon_after(known.at, GOOD_FOR));
     lists
 }

@@ -10,10 +10,13 @@ use crate::app::cluster_queue::ClusterQueue;
 use crate::app::context::Context;
 use crate::app::slurm::client::slurm_failure;
 use crate::app::slurm::queue_look::{self, Freshness};
+use crate::app::slurm::script::past_runs_of;
 use crate::app::start_estimates::QueueViewArgs;
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
-use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};
+use hsched_queue::{
+    Futures, PastRuns, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain,
+};
 use hsched_slurm::job_details::{self, JobDetails};
 use hsched_slurm::script::SlurmVersion;
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
@@ -28,6 +31,10 @@ pub(crate) struct ExplainedJob {
     pub starts: StartAdvice,
     /// The job as a request, if it is pending.
     pub pending: Option<PendingJob>,
+    /// The past runs with the name of the job, if remedies were looked for.
+    pub past: PastRuns,
+    /// Why its past runs are unknown.
+    pub note: Option<String>,
 }
 
 /// The data for explanations.
@@ -296,13 +303,14 @@ impl<'a> JobFinder<'a> {
             let facts = found.details.as_ref().map(|details| &details.facts);
             let mut explanation = explain(&self.queue.snapshot, &pending, facts, &at);
             let futures = Futures { seed, samples, calibration: self.queue.calibration() };
+            let (past, note) = if advised { self.past_runs(&found) } else { Default::default() };
             let begin = self.context.clock.elapsed();
             let clock = &self.context.clock;
             let is_over = |part: f64| clock.elapsed().saturating_sub(begin) >= budget.mul_f64(part);
             // The rest of the time is for the remedies.
             let first = if advised { FIRST_PART } else { 1.0 };
             let stops: [&(dyn Fn() -> bool + Sync); 2] = [&|| is_over(first), &|| is_over(1.0)];
-            let starts = StartAdvice::of(&pending, &explanation, futures, advised, stops);
+            let starts = StartAdvice::of(&pending, &explanation, &past, futures, advised, stops);
             let starts = self.corrected(&pending, starts);
             if starts.is_now() {
                 // Changing the job would not help.
@@ -311,7 +319,7 @@ impl<'a> JobFinder<'a> {
             explanation.why.extend(self.preemption(&pending.job));
             let state =
                 found.details.as_ref().map_or("PENDING".to_owned(), |detail| detail.record.state.to_string());
-            return ExplainedJob { found, state, explanation, starts, pending: Some(pending) };
+            return ExplainedJob { found, state, explanation, starts, pending: Some(pending), past, note };
         }
         let (state, mut explanation) = self.without_waiting(&found, &at);
         let running = found.job.as_ref().filter(|_| explanation.kind == StateKind::Running);
@@ -322,7 +330,19 @@ impl<'a> JobFinder<'a> {
             explanation,
             starts: StartAdvice { as_is: None, advice: Vec::new(), is_looked_for: false },
             pending: None,
+            past: PastRuns::default(),
+            note: None,
         }
+    }
+
+    /// Returns the past runs with the name of a job of the user, as for a script of this name; if Slurm does
+    /// not answer, a note says why. A saved snapshot has none.
+    fn past_runs(&self, found: &FoundJob) -> (PastRuns, Option<String>) {
+        let is_own = self.is_live && found.job.as_ref().is_some_and(|job| job.ours);
+        let name = found.name.as_deref().filter(|_| is_own);
+        // Without a state directory, the answer cannot be kept.
+        let known = name.map(|name| past_runs_of(self.context, name, &self.queue.snapshot));
+        known.and_then(Result::ok).unwrap_or_default()
     }
 
     /// Returns a sentence about the QOS whose jobs may preempt a job.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::app::after::refuse_unknown;
 use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::planning::PlanningArgs;
@@ -27,7 +28,7 @@ use crate::settings::Feature;
 use hsched_engine::pool::{ArrayPlan, PoolPlan};
 use hsched_engine::render::Together;
 use hsched_engine::store::{PoolFolder, StateDir};
-use hsched_engine::{BackendKind, Event, Rules, apply};
+use hsched_engine::{BackendKind, Event, Rules, State, apply};
 use hsched_local::NOTICE_BEFORE;
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job, Seconds};
@@ -132,6 +133,8 @@ impl PackArgs {
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;
+        // The state of a new pool has no other jobs.
+        refuse_unknown(&jobs, &State::default())?;
         if !dry_run {
             file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
             permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;

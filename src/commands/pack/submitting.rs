@@ -22,7 +22,7 @@ impl PackSubmission<'_> {
         for seat in (1..).take(wanted) {
             let script = script_of(&self.root, seat);
             let find = || {
-                let found = slurm::pool_allocations(self.context, std::slice::from_ref(&script))?;
+                let found = slurm::pool_allocations(self.context, std::slice::from_ref(&script), None)?;
                 found.first().map(|allocation| allocation.job)
             };
             let answer = slurm::submit(self.context, &script, self.sbatch);

@@ -123,7 +123,7 @@ impl LocalRun<'_> {
         let over = kept.is_ok() && work.session.state.is_over();
         let done = if over {
             self.cancel_waiting_tasks();
-            self.telling.finish(&work.session.state, work.session.world.here.now())?
+            self.telling.finish(&work.session.state)?
         } else if self.another_task_waits() {
             self.telling.log.say("stopped; the next task of the job array continues");
             Exit::Done

@@ -81,7 +81,8 @@ impl LocalRun<'_> {
 
     /// Submits or cancels allocations until the required number is in the queue.
     fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut PoolSizer) {
-        let Some(mut jobs) = slurm::pool_allocations(self.context, &plan.scripts) else { return };
+        let jobs = slurm::pool_allocations(self.context, &plan.scripts, self.target.job);
+        let Some(mut jobs) = jobs else { return };
         while jobs.len() < needed {
             let is_free = |script: &&PathBuf| jobs.iter().all(|job| job.script != **script);
             let Some(script) = plan.scripts.iter().find(is_free) else { break };

@@ -16,19 +16,28 @@ use hsched_ui::{Exit, Failure, status_table};
 pub(super) struct RunReporter<'a> {
     context: &'a Context,
     format: Format,
+    /// The start of this `hsched run`.
+    begun: Time,
     pub(super) log: Log<'a>,
 }
 
 impl<'a> RunReporter<'a> {
     pub(super) fn new(context: &'a Context, format: Format, dry_run: bool) -> Self {
-        Self { context, format, log: Log::of_devices(context, format, dry_run) }
+        let (begun, log) = (state::now(context), Log::of_devices(context, format, dry_run));
+        Self { context, format, begun, log }
     }
 
-    /// Prints the final state of the jobs; returns the exit code for the jobs that ended after `begun`.
+    /// Prints the final state of the jobs; returns the exit code for the jobs that ended under this
+    /// `hsched run`.
     ///
     /// # Errors
     /// If standard output cannot be written.
-    pub(super) fn finish(&self, state: &State, begun: Time) -> Result<Exit, Failure> {
+    pub(super) fn finish(&self, state: &State) -> Result<Exit, Failure> {
+        self.finish_since(state, self.begun)
+    }
+
+    /// Like [`Self::finish`], for the jobs that ended after `begun`.
+    fn finish_since(&self, state: &State, begun: Time) -> Result<Exit, Failure> {
         self.log.end();
         if self.format == Format::Table {
             let text = if state.jobs.is_empty() {
@@ -57,7 +66,7 @@ impl<'a> RunReporter<'a> {
     /// # Errors
     /// If standard output cannot be written.
     pub(super) fn give_up(&self, state: &State) -> Result<Exit, Failure> {
-        self.finish(state, Time(0.0))?;
+        self.finish_since(state, Time(0.0))?;
         let open: Vec<&str> = state
             .jobs
             .iter()

@@ -129,7 +129,7 @@ impl LocalRun<'_> {
             if work.session.state.is_over() {
                 self.clear(work);
                 self.cancel_waiting_tasks();
-                return self.telling.finish(&work.session.state, begun).map(Ending::Exit);
+                return self.telling.finish(&work.session.state).map(Ending::Exit);
             }
             if self.size(work, &mut sizing) {
                 return self.end(work, 0);

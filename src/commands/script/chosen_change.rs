@@ -11,16 +11,16 @@ use crate::commands::cli::print;
 use crate::commands::script::when::{ScriptQuestion, ScriptReport};
 use crate::commands::script::when_text;
 use hsched_engine::store::{CachedOutput, OutputCache};
-use hsched_model::ErrorId;
 use hsched_model::number::to_usize;
+use hsched_model::{ErrorId, Seconds};
 use hsched_queue::{ChangeEstimate, jobs_in_words, own_preempted};
 use hsched_slurm::sbatch;
 use hsched_slurm::script::SlurmVersion;
 use hsched_slurm::script_changes::{NotInScript, rewrite, words};
 use hsched_ui::{DiffLine, Exit, Failure, rewrite_output, script_diff, wrap};
 
-/// How long a number refers to the change that was listed under it, in seconds.
-const HOUR: f64 = 3600.0;
+/// How long a number refers to the change that was listed under it.
+const HOUR: Seconds = Seconds(3600.0);
 
 impl ScriptQuestion<'_> {
     /// Returns a listed change and its place in the list, from 0; `number` counts from 1.
@@ -113,7 +113,7 @@ impl ScriptQuestion<'_> {
             serde_json::to_string(&shown).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let at = state::now(context);
         let answer = CachedOutput { text: Some(text), at, tried: at, ..CachedOutput::default() };
-        let kept = OutputCache::of(&root).keep(&self.script.key("changes"), &answer);
+        let kept = OutputCache::of(&root).keep_list(&self.script.key("changes"), &answer);
         kept.map_err(|error| {
             Failure::new(Exit::Failed, format!("the list of changes cannot be kept: {error}"))
                 .id(ErrorId::FileUnwritable)
@@ -123,7 +123,7 @@ impl ScriptQuestion<'_> {
     /// Returns the options of the changes that were listed in the last hour, in their order.
     pub(super) fn kept_list(&self, context: &Context) -> Option<Vec<Vec<String>>> {
         let kept = OutputCache::of(&state::root(context).ok()?).get(&self.script.key("changes"));
-        let is_young = (0.0..HOUR).contains(&state::now(context).since(kept.at).0);
+        let is_young = state::now(context).is_soon_after(kept.at, HOUR);
         serde_json::from_str(&kept.text.filter(|_| is_young)?).ok()
     }
 

@@ -103,7 +103,11 @@ impl ScriptQuestion<'_> {
             return self.submit(context, &report, number);
         }
         // Without a state directory, only --apply and --submit are unavailable.
-        let _ = self.keep_list(context, &report);
+        if let Err(failure) = self.keep_list(context, &report)
+            && context.settings.state_dir.is_some()
+        {
+            context.note(&failure.message);
+        }
         self.show(context, &report)?;
         Ok(if report.is_estimated() { Exit::Done } else { Exit::Unplaced })
     }

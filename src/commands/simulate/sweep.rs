@@ -39,8 +39,8 @@ type ReplayOutcome = Result<Result<ReplayRecord, String>, Failure>;
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";
 
-/// Maximum number of values in a range such as `0..9`.
-const MOST_VALUES: u64 = 10_000;
+/// Maximum number of seeds, before duplicates are removed.
+const MOST_SEEDS: usize = 10_000;
 
 impl SweepAxis {
     /// Parses `load=0.5,0.8` or `seed=0..9`.
@@ -95,12 +95,15 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
         match part.split_once("..") {
             Some((first, last)) => {
                 let (first, last) = (number(first)?, number(last)?);
-                if last < first || last - first >= MOST_VALUES {
-                    return Err(format!("{part} must increase and have at most {MOST_VALUES} values"));
+                if last < first {
+                    return Err(format!("{part} must increase"));
                 }
-                all.extend(first..=last);
+                all.extend((first..=last).take(MOST_SEEDS + 1));
             }
             None => all.push(number(part)?),
+        }
+        if all.len() > MOST_SEEDS {
+            return Err(format!("must have at most {MOST_SEEDS} values in all"));
         }
     }
     Ok(all)
@@ -270,5 +273,21 @@ impl SweepRunner<'_> {
             Err(error) => Err(Failure::from_error(Exit::Internal, &error)
                 .hint("please report this, with the trace and the cluster file")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_counts_the_seeds_of_all_ranges() {
+        let count = |text: &str| whole_numbers(text).map(|seeds| seeds.len());
+        assert_eq!((count("0..9999"), count("3,0..9998")), (Ok(10_000), Ok(10_000)));
+        let error = Err("must have at most 10000 values in all".to_owned());
+        for text in ["0..10000", "0..9999,10000..19999", "3,0..9999", "0..18446744073709551615"] {
+            assert_eq!(count(text), error, "{text}");
+        }
+        assert_eq!(count("2..1"), Err("2..1 must increase".to_owned()));
     }
 }

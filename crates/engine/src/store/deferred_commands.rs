@@ -170,6 +170,12 @@ impl DeferredCommands {
         commands
     }
 
+    /// Returns a sentence about each damaged file.
+    pub(super) fn troubles(&self, root: &Path) -> Vec<String> {
+        let trouble = |(name, what): &(String, String)| format!("{} {what}", root.join(name).display());
+        self.damaged.iter().map(trouble).collect()
+    }
+
     /// Puts damaged files aside; returns a sentence about each. The caller must hold the lock.
     pub(super) fn set_aside(&self, root: &Path) -> Vec<String> {
         let set_aside = |(name, what): &(String, String)| {

@@ -28,7 +28,8 @@ use hsched_model::Time;
 #[derive(Debug)]
 pub struct Ledger<'a> {
     directory: &'a StateDir,
-    journal: File,
+    /// `None` in a dry run, which stores nothing.
+    journal: Option<File>,
     /// The last line written.
     seq: u64,
     /// The last line included in the snapshot.
@@ -39,7 +40,7 @@ pub struct Ledger<'a> {
     speeds: SpeedFile,
     /// Data of the state directory besides the state of the jobs.
     claim: Claim,
-    /// Messages on damage that was repaired.
+    /// Messages on damage that was repaired or, in a dry run, only found.
     repaired: Vec<String>,
 }
 
@@ -62,6 +63,9 @@ impl Keeper for Ledger<'_> {
         events: &[Event],
         actions: &[Action],
     ) -> Result<(), StateError> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
         self.keep_speeds(state)?;
         let known = self.recorded.as_ref().map_or(0, |file| count(&file.state));
         let entries = events.iter().map(journal::event_line);
@@ -80,9 +84,10 @@ impl Keeper for Ledger<'_> {
 
     fn add(&mut self, at: Time, event: &Event) -> Result<(), StateError> {
         let path = self.path(JOURNAL);
+        let Some(journal) = &mut self.journal else { return Ok(()) };
         let (text, seq) =
             journal_file::text(self.seq, at, [journal::event_line(event)]).map_err(write_error(&path))?;
-        journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
+        journal_file::append(journal, &text).map_err(write_error(&path))?;
         self.seq = seq;
         self.note_newest(false);
         Ok(())
@@ -108,8 +113,27 @@ impl<'a> Ledger<'a> {
         let damaged = |name| root.join(name).exists().then(|| aside(&root.join(name)));
         let asides = [SNAPSHOT, JOURNAL, SPEEDS].map(|name| (name, damaged(name)));
         let journal = private().append(true).open(&path).map_err(write_error(&path))?;
+        let mut ledger = Self::of(directory, &contents, Some(journal));
+        ledger.claim.taken = deferred_commands::remove(root, &ledger.claim.taken);
+        ledger.repair(&contents, &BTreeMap::from(asides), at)?;
+        if contents.newest != Some(ledger.newest()) {
+            ledger.note_newest(true);
+        }
+        Ok((contents.state, ledger))
+    }
+
+    /// Reads the state for a dry run; repairs nothing.
+    pub(super) fn dry_run(directory: &'a StateDir, rules: &Rules) -> Result<(State, Self), StateError> {
+        let contents = DirectoryContents::read(&directory.root, rules)?;
+        let ledger = Self::of(directory, &contents, None);
+        let repaired = contents.trouble_sentences(&directory.root);
+        Ok((contents.state, Self { repaired, ..ledger }))
+    }
+
+    fn of(directory: &'a StateDir, contents: &DirectoryContents, journal: Option<File>) -> Self {
         let (state, recorded) = (&contents.state, contents.recorded.clone());
-        let mut ledger = Self {
+        let claim = recorded.as_ref().map(|file| file.claim.clone()).unwrap_or_default();
+        Self {
             directory,
             journal,
             seq: contents.seq,
@@ -119,30 +143,24 @@ impl<'a> Ledger<'a> {
                 cache: state.cache.clone(),
                 saves: contents.saves,
             },
-            claim: recorded.as_ref().map(|file| file.claim.clone()).unwrap_or_default(),
+            claim: Claim { speeds: contents.saves, ..claim },
             recorded,
             repaired: Vec::new(),
-        };
-        ledger.claim.taken = deferred_commands::remove(root, &ledger.claim.taken);
-        ledger.claim.speeds = contents.saves;
-        ledger.repair(&contents, &BTreeMap::from(asides), at)?;
-        if contents.newest != Some(ledger.newest()) {
-            ledger.note_newest(true);
         }
-        Ok((contents.state, ledger))
     }
 
-    /// Returns messages on damage that was repaired, a sentence for each file.
+    /// Returns messages on damage that was repaired or, in a dry run, only found, a sentence for each file.
     pub fn repaired(&self) -> &[String] {
         &self.repaired
     }
 
-    /// Returns the deferred commands in order. Damaged ones are set aside; the second value has a sentence
-    /// about each.
+    /// Returns the deferred commands in order. Damaged ones are set aside, except in a dry run; the second
+    /// value has a sentence about each.
     pub fn deferred_commands(&self) -> (Vec<DeferredCommand>, Vec<String>) {
         let root = &self.directory.root;
         let commands = DeferredCommands::read(root, &self.claim.taken);
-        let troubles = commands.set_aside(root);
+        let troubles =
+            if self.journal.is_some() { commands.set_aside(root) } else { commands.troubles(root) };
         (commands.whole, troubles)
     }
 
@@ -158,6 +176,9 @@ impl<'a> Ledger<'a> {
         events: &[Event],
         taken: &[(&DeferredCommand, Option<String>)],
     ) -> Result<(), StateError> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
         self.keep_speeds(state)?;
         let command = |(command, impossible): &(&DeferredCommand, Option<String>)| json!({ "event": "wish", "id": command.id, "asked_at": command.at.0, "impossible": impossible });
         let entries = events.iter().map(journal::event_line).chain(taken.iter().map(command)).collect();
@@ -239,22 +260,23 @@ impl<'a> Ledger<'a> {
         actions: &[Action],
         older: Option<&Path>,
     ) -> Result<(), StateError> {
+        let path = self.path(JOURNAL);
+        let Some(journal) = &mut self.journal else { return Ok(()) };
         if let Some(before) = &self.recorded {
             results::keep(&self.directory.root, &before.state, state, at)?;
         }
         let mut file = StateFile::new(state, self.seq, at, self.claim.clone());
         let record = StateRecord::of(&file, self.recorded.as_ref());
-        let path = self.path(JOURNAL);
-        let length = self.journal.metadata().map_err(write_error(&path))?.len();
+        let length = journal.metadata().map_err(write_error(&path))?.len();
         let (mut text, seq) = journal_file::text(self.seq, at, entries).map_err(write_error(&path))?;
         let (last, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
         text.push_str(&last);
-        journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
+        journal_file::append(journal, &text).map_err(write_error(&path))?;
         file.seq = seq;
         // Space is reserved before the snapshot contains the intent.
-        let written = self
-            .reserve(&path, actions)
-            .and_then(|()| replace(&self.path(SNAPSHOT), &snapshot::text(&file)?, older));
+        let snapshot = self.directory.root.join(SNAPSHOT);
+        let written = reserve(journal, &path, actions)
+            .and_then(|()| replace(&snapshot, &snapshot::text(&file)?, older));
         match written {
             Ok(()) => {
                 (self.seq, self.kept, self.recorded) = (seq, seq, Some(file));
@@ -262,7 +284,7 @@ impl<'a> Ledger<'a> {
             }
             // The next reader must not mistake the new lines for intents.
             Err(_) => {
-                let _ = self.journal.set_len(length);
+                let _ = journal.set_len(length);
             }
         }
         written
@@ -276,7 +298,7 @@ impl<'a> Ledger<'a> {
         let (text, seq) =
             journal_file::text(self.seq, at, StateRecord::of(&file, None)).map_err(write_error(&path))?;
         replace(&path, &text, older)?;
-        self.journal = private().append(true).open(&path).map_err(write_error(&path))?;
+        self.journal = Some(private().append(true).open(&path).map_err(write_error(&path))?);
         (self.seq, self.recorded) = (seq, Some(file));
         Ok(())
     }
@@ -298,7 +320,10 @@ impl<'a> Ledger<'a> {
                 self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?;
             }
             // A truncated line must not corrupt the next one.
-            Condition::Sound => self.journal.set_len(contents.length).map_err(write_error(&path))?,
+            Condition::Sound => {
+                let journal = self.journal.iter().try_for_each(|file| file.set_len(contents.length));
+                journal.map_err(write_error(&path))?;
+            }
         }
         let troubles = contents.troubles();
         if contents.snapshot != Condition::Sound || !troubles.is_empty() {
@@ -339,32 +364,33 @@ impl<'a> Ledger<'a> {
     fn is_long(&self) -> bool {
         let length = |data: io::Result<fs::Metadata>| data.map_or(0, |data| data.len());
         let snapshot = length(fs::metadata(self.path(SNAPSHOT)));
-        length(self.journal.metadata()) >= LONGEST_JOURNAL.max(SNAPSHOTS * snapshot)
-    }
-
-    /// Reserves disk space for the answers to planned submissions: the disk must not fill up between sbatch's
-    /// answer and its record.
-    fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
-        let jobs = actions.iter().map(|action| match action {
-            Action::Submit(run) => run.submissions.len(),
-            _ => 0,
-        });
-        let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);
-        if bytes == 0 {
-            return Ok(());
-        }
-        let length = self.journal.metadata().map_err(write_error(path))?.len();
-        let start = i64::try_from(length).unwrap_or(i64::MAX - bytes);
-        // Some file systems cannot reserve space; such errors are ignored.
-        match fallocate(&self.journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, bytes) {
-            Err(nix::Error::ENOSPC | nix::Error::EDQUOT) => {
-                Err(StateError::Write { path: path.to_owned(), source: io::ErrorKind::StorageFull.into() })
-            }
-            _ => Ok(()),
-        }
+        let journal = self.journal.as_ref().map_or(0, |journal| length(journal.metadata()));
+        journal >= LONGEST_JOURNAL.max(SNAPSHOTS * snapshot)
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.root.join(name)
+    }
+}
+
+/// Reserves disk space for the answers to planned submissions: the disk must not fill up between sbatch's
+/// answer and its record.
+fn reserve(journal: &File, path: &Path, actions: &[Action]) -> Result<(), StateError> {
+    let jobs = actions.iter().map(|action| match action {
+        Action::Submit(run) => run.submissions.len(),
+        _ => 0,
+    });
+    let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);
+    if bytes == 0 {
+        return Ok(());
+    }
+    let length = journal.metadata().map_err(write_error(path))?.len();
+    let start = i64::try_from(length).unwrap_or(i64::MAX - bytes);
+    // Some file systems cannot reserve space; such errors are ignored.
+    match fallocate(journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, bytes) {
+        Err(nix::Error::ENOSPC | nix::Error::EDQUOT) => {
+            Err(StateError::Write { path: path.to_owned(), source: io::ErrorKind::StorageFull.into() })
+        }
+        _ => Ok(()),
     }
 }

@@ -61,6 +61,17 @@ impl OutputCache {
         replace(&path, &text, None)
     }
 
+    /// Stores a list whose numbers the user may refer to. If it cannot be written, removes the earlier list, whose
+    /// numbers have another meaning.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep_list(&self, name: &str, list: &CachedOutput) -> Result<(), StateError> {
+        self.keep(name, list).inspect_err(|_| {
+            let _ = std::fs::remove_file(self.path(name));
+        })
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.json"))
     }

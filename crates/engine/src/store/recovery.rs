@@ -220,6 +220,12 @@ impl DirectoryContents {
         files.into_iter().filter_map(trouble).collect()
     }
 
+    /// Returns a sentence about each damaged file.
+    pub(super) fn trouble_sentences(&self, root: &Path) -> Vec<String> {
+        let sentence = |(name, what): (&str, String)| format!("{} {what}", root.join(name).display());
+        self.troubles().into_iter().map(sentence).collect()
+    }
+
     /// Returns the contents according to a journal, with all files marked as sound.
     fn of(played: JournaledState, newest: Option<Newest>, rules: &Rules) -> Self {
         let state = played.state(rules);

@@ -12,6 +12,10 @@ use hsched_model::number::to_u64;
 /// Maximum number of characters shown of an invalid value.
 const LONGEST_VALUE: usize = 30;
 
+/// Upper limit of counts and of times in seconds. Sums of larger numbers may not be finite, and the state
+/// cannot represent those.
+const MOST: f64 = 1e15;
+
 /// A rank's line about one epoch; unknown keys are ignored.
 #[derive(Debug, Default)]
 pub(super) struct EpochLine {
@@ -68,10 +72,10 @@ impl EpochLine {
         Ok(line)
     }
 
-    /// Returns a non-negative number; `null` counts as missing.
+    /// Returns a number from 0 to [`MOST`]; `null` counts as missing.
     fn number(&mut self, fields: &Map<String, Value>, name: &str) -> Option<f64> {
         let value = fields.get(name).filter(|value| !value.is_null())?;
-        let number = value.as_f64().filter(|number| *number >= 0.0);
+        let number = value.as_f64().filter(|number| (0.0..MOST).contains(number));
         if number.is_none() {
             self.ignore(name, value);
         }
@@ -138,7 +142,7 @@ fn shown(value: &Value) -> String {
 
 /// Returns a number as a count; a fraction is the mean over ranks and is rounded.
 fn count(number: f64) -> Option<u64> {
-    (0.0..1e15).contains(&number).then(|| to_u64(number.round()))
+    (0.0..MOST).contains(&number).then(|| to_u64(number.round()))
 }
 
 fn timed(batch: u64, time: f64) -> Option<StepTiming> {
@@ -178,6 +182,10 @@ mod tests {
         check(
             r#"{"epoch": 3, "samples": , "compute_s": 3,5, "epoch_s": [1]}"#,
             r#"samples="" compute_s="3,5" epoch_s=[1]"#,
+        );
+        check(
+            r#"{"epoch": 3, "compute_s": 1e308, "epoch_s": 1e15}"#,
+            "compute_s=1e+308 epoch_s=1000000000000000.0",
         );
         check(r#"{"epoch": 3, "probe": 7, "metrics": 0.5, "note": "x"}"#, "probe=7 metrics=0.5");
         check(r#"{"epoch": 3, "samples": null, "compute_s": 0, "metrics": {"loss": null}}"#, "");

@@ -85,7 +85,7 @@ impl ScriptChain {
             Some(_) => ChainState::Failed,
             None if self.is_left => ChainState::Cancelled,
             None if self.started.last().is_some_and(|job| end(*job).is_none()) => ChainState::Running,
-            None if !self.queued.is_empty() && self.open_jobs().is_empty() => ChainState::Stopped,
+            None if !self.queued.is_empty() && self.next_piece().is_none() => ChainState::Stopped,
             None => ChainState::Pending,
         }
     }
@@ -104,9 +104,15 @@ impl ScriptChain {
     pub fn job(&self) -> Option<JobId> {
         match self.state() {
             ChainState::Running => self.started.last().copied(),
-            ChainState::Pending => self.queued.last().copied(),
+            ChainState::Pending => self.next_piece(),
             _ => None,
         }
+    }
+
+    /// Returns the Slurm job of the piece that is to start next. The first piece may be listed after it, which
+    /// the first piece has submitted.
+    fn next_piece(&self) -> Option<JobId> {
+        self.queued.iter().rfind(|job| !self.started.contains(job)).copied()
     }
 
     /// Returns the Slurm jobs that have not ended, as far as the files show.
@@ -200,12 +206,15 @@ mod tests {
         assert_eq!(check(&[], &[], &[7]), (ChainState::Pending, seven.clone(), "7".to_owned()));
         assert_eq!(check(&[], &[7], &[7, 8]), (ChainState::Running, seven, "7 8".to_owned()));
         assert_eq!(check(&[(7, 85)], &[7], &[7, 8]), (ChainState::Pending, eight.clone(), "8".to_owned()));
+        assert_eq!(check(&[(7, 85)], &[7], &[8, 7]), (ChainState::Pending, eight.clone(), "8".to_owned()));
         assert_eq!(check(&[(7, 85)], &[7, 8], &[7, 8, 9]), (ChainState::Running, eight, "8 9".to_owned()));
         assert_eq!(
             check(&[(7, 85), (8, 0)], &[7, 8], &[7, 8, 9]),
             (ChainState::Completed, None, "9".to_owned())
         );
         assert_eq!(check(&[(7, 85)], &[7], &[7]), (ChainState::Stopped, None, String::new()));
+        // A piece that was killed has recorded no end.
+        assert_eq!(check(&[(8, 85)], &[7, 8], &[7, 8]), (ChainState::Stopped, None, "7".to_owned()));
         assert_eq!(check(&[(7, 3)], &[7], &[7, 8]).0, ChainState::Failed);
     }
 }

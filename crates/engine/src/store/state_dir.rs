@@ -207,10 +207,8 @@ impl StateDir {
         // This precedes the state: a command applied in the meantime appears twice rather than never.
         let there = DeferredCommands::read(root, &BTreeSet::new());
         let contents = DirectoryContents::read(root, rules)?;
-        let trouble = |(name, what): (&str, String)| format!("{} {what}", root.join(name).display());
-        let troubles = contents.troubles().into_iter().map(trouble).collect();
-        let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
-        let lost = lost.collect();
+        let troubles = contents.trouble_sentences(root);
+        let lost = there.troubles(root);
         let Claim { taken, cluster, .. } = contents.recorded.map(|file| file.claim).unwrap_or_default();
         let commands = there.whole.into_iter().filter(|command| !taken.contains(&command.id)).collect();
         Ok(StateView { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
@@ -223,6 +221,14 @@ impl StateDir {
     /// file cannot be written.
     pub fn ledger(&self, rules: &Rules, at: Time) -> Result<(State, Ledger<'_>), StateError> {
         Ledger::open(self, rules, at)
+    }
+
+    /// Reads the state for a dry run, which stores and repairs nothing.
+    ///
+    /// # Errors
+    /// If a file cannot be used and the others cannot replace it.
+    pub fn dry_ledger(&self, rules: &Rules) -> Result<(State, Ledger<'_>), StateError> {
+        Ledger::dry_run(self, rules)
     }
 
     /// Returns the directory's path.

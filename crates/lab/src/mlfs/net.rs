@@ -174,6 +174,7 @@ pub(crate) fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mlfs::{FEATURES, text_of};
 
     fn near(actual: &[f64], expected: &[f64], within: f64) {
         assert_eq!(actual.len(), expected.len());
@@ -186,6 +187,14 @@ mod tests {
         let weights = vec![0.5, -0.3, 0.1, -0.2, 0.4, 0.3, 0.1, -0.1, 0.7, -0.6, 0.05];
         let candidates = vec![vec![1.0, 0.5, 0.0], vec![0.2, 1.0, 1.0], vec![0.0, 0.0, 0.4]];
         (Net { sizes: vec![3, 2, 1], weights }, candidates)
+    }
+
+    #[test]
+    fn a_network_that_diverged_has_no_file() {
+        let mut net = Net::random(&[FEATURES.len(), 2, 1], 1);
+        assert!(text_of(&net).is_ok());
+        net.weights[0] = f64::NAN;
+        assert!(text_of(&net).is_err());
     }
 
     #[test]

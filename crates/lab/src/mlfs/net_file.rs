@@ -19,8 +19,11 @@ struct NetFile {
 /// Returns the file of a network.
 ///
 /// # Errors
-/// If the network cannot be represented as JSON.
+/// If a weight is not a finite number, which JSON cannot represent.
 pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
+    if !net.takes(FEATURES.len()) {
+        return Err(serde::ser::Error::custom("the weights of the network are not finite numbers"));
+    }
     let features = FEATURES.map(str::to_owned).to_vec();
     let file = NetFile { schema: SCHEMA.to_owned(), features, net: net.clone() };
     Ok(serde_json::to_string(&file)? + "\n")

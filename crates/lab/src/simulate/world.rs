@@ -93,7 +93,12 @@ impl SimulatedWorld {
     /// Returns how long a submission would wait if hsched made it now and no other job were pending;
     /// `None` if it would wait for running jobs, whose ends are unknown.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
-        self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
+        let mut world = self.clone();
+        world.enqueue(run, intent);
+        // Jobs that are already pending come first.
+        world.start_jobs();
+        let has_started = !matches!(world.submissions.last()?.stage, SimulatedStage::Pending);
+        has_started.then_some(self.site.delays.start)
     }
 
     pub(super) fn submissions(&self) -> &[SimulatedSubmission] {

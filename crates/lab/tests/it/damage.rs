@@ -37,7 +37,8 @@ fn meant(name: &str) -> JobState {
     }
 }
 
-fn submitted(name: &str, id: u32) -> Event {
+/// Returns the event that Slurm has accepted a job.
+pub fn submitted(name: &str, id: u32) -> Event {
     let job = JobName::new(name).expect("a name");
     Event::Answer { of: SubmissionKey::new(job, RUN), answer: Answer::Submitted { job_id: JobId(id) } }
 }

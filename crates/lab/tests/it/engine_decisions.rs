@@ -1,8 +1,9 @@
 //! The engine's decisions on tiny states: which jobs start, move and end.
 
 use hsched_engine::{
-    AfterStop, Answer, BackendKind, End, Event, Gpus, JobState, News, Observation, Outcome, Phase,
-    QueueState, Rules, Sighting, Stage, Step, StopProgress, apply, notice,
+    Action, AfterStop, Answer, BackendKind, EarlyEnd, End, Event, Gpus, JobState, News, Observation, Outcome,
+    Phase, QueueState, Rules, Sighting, Stage, Step, StopProgress, Submission, SubmissionRecord, apply, due,
+    notice,
 };
 use hsched_model::{Job, JobId, NodeName, Speed, Time};
 use hsched_plan::Moves;
@@ -54,6 +55,35 @@ fn a_job_waits_for_its_moment_and_capacity_is_kept() {
     let mut limited = how(Moves::Never);
     limited.rules.capacity.insert(gpu("v100"), 1);
     assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
+}
+
+/// A turn at the end of each waiting time acts, and `due` names it, whatever other submissions wait for.
+#[test]
+fn every_waiting_time_at_whose_end_something_is_done_is_due() {
+    let none_up = cluster(&[("v1", "v100", 1, 0, "down")]);
+    let asked = |then| stopping(100.0, then, StopProgress::Asked);
+    let new = JobState::new(job("a", "{v100: 100}", ""), Time(0.0));
+    let early = EarlyEnd { why: "no better".to_owned(), allowed: true, epoch: Some(4) };
+    let trained = JobState { early: Some(early), epochs_done: 9, ..new.clone() };
+    let check = |tracked: &JobState, stage: Stage, end: f64| {
+        let of = |run: &str, stage: Stage| Submission {
+            attempt: SubmissionRecord { meant: Time(100.0), ..attempt(run, "v1", "v100", 1, 0) },
+            stage,
+        };
+        let first = stopping(90.0, AfterStop::GoOn, StopProgress::Meant);
+        let phase = Phase::Submitted(vec![of("r", first), of("s", stage)]);
+        let then = state(vec![JobState { phase, ..tracked.clone() }]);
+        assert_eq!(due(&then, &rules(), Time(100.0)), Some(Time(end)), "{stage:?}");
+        let ends = |at: f64| {
+            let actions = take(then.clone(), at, &none_up, &how(Moves::Never)).actions;
+            actions.iter().any(|action| matches!(action, Action::Cancel { of, .. } if of.run == "s"))
+        };
+        assert_eq!([ends(end - 1.0), ends(end)], [false, true], "{stage:?}");
+    };
+    check(&new, stopping(100.0, AfterStop::GoOn, StopProgress::Killed), 220.0);
+    check(&new, asked(AfterStop::GoOn), 140.0);
+    check(&trained, asked(AfterStop::Finish), 105.0);
+    check(&new, Stage::Pending, 160.0);
 }
 
 #[test]

@@ -179,8 +179,8 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     );
 }
 
-#[test]
-fn the_queue_keeps_its_order_and_fills_up_with_what_it_does_not_delay() {
+/// Jobs of one epoch on two nodes with two V100 each: `a` and `late` need half of these, `all` needs all.
+fn queued_jobs() -> Vec<Job> {
     let text =
         "  - {name: a, samples_per_epoch: 100, epochs: 1, global_batch: 100, model_size: 0, min_gpus: 2, \
                 max_gpus: 2, throughput: {v100: 50}, command: train}
@@ -190,7 +190,29 @@ fn the_queue_keeps_its_order_and_fills_up_with_what_it_does_not_delay() {
                 max_gpus: 2, throughput: {v100: 50}, command: train}
   - {name: other, samples_per_epoch: 100, epochs: 1, global_batch: 100, model_size: 0, \
                 throughput: {t4: 50}, command: train}";
-    let jobs = jobs(text);
+    jobs(text)
+}
+
+#[test]
+fn a_job_waits_behind_those_that_wait_for_its_type() {
+    let jobs = queued_jobs();
+    let [a, all, late, other] = jobs.as_slice() else { panic!("four: {jobs:?}") };
+    let mut submitter = Submitter::new(site(cluster(CLUSTER), &jobs), Vec::new());
+    submitter.submit("r1", a, 0);
+    submitter.world.pass(Seconds(0.5));
+    let forecast = |submitter: &mut Submitter, job: &Job| {
+        let run = planned("r2", &submitter.cluster, std::slice::from_ref(job), 0);
+        submitter.world.forecast(&run)
+    };
+    assert_eq!(forecast(&mut submitter, late), Some(Seconds(0.0)));
+    submitter.submit("r1", all, 0);
+    assert_eq!(forecast(&mut submitter, late), None);
+    assert_eq!(forecast(&mut submitter, other), Some(Seconds(0.0)));
+}
+
+#[test]
+fn the_queue_keeps_its_order_and_fills_up_with_what_it_does_not_delay() {
+    let jobs = queued_jobs();
     let mut submitter = Submitter::new(site(cluster(CLUSTER), &jobs), Vec::new());
     for job in &jobs {
         submitter.submit("r1", job, 0);

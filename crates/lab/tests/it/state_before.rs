@@ -7,7 +7,7 @@ use hsched_engine::{AfterStop, Keeper, Stage, StopProgress};
 use hsched_model::{JobId, Time};
 use tempfile::TempDir;
 
-use crate::damage::{files, flip, peek};
+use crate::damage::{files, flip, peek, submitted};
 use crate::state_round_trip::{anonymous, rules};
 use hsched_fixtures::engine_states::only;
 
@@ -66,6 +66,29 @@ fn a_state_of_the_version_before_is_taken_over() {
         let (recovered, troubles) = peek(root).expect("recovers");
         assert_eq!((&recovered, troubles.len()), (&state, 1), "bit {bit}: {troubles:?}");
     });
+}
+
+#[test]
+fn a_dry_run_reads_the_same_and_stores_nothing() {
+    let folder = before();
+    let root = folder.path();
+    // Without a known cluster, a claim is stored.
+    let text = fs::read_to_string(root.join("state.json")).expect("a file");
+    fs::write(root.join("state.json"), text.replace(r#""cluster": "north", "#, "")).expect("a file");
+    fs::write(root.join("throughput.json"), "{").expect("a file");
+    let (seen, troubles) = peek(root).expect("reads");
+    let directory = StateDir::open(root).expect("opens");
+    let files_before = files(root);
+    let (mut state, mut ledger) = directory.dry_ledger(&rules()).expect("reads");
+    assert_eq!((anonymous(state.clone()), ledger.repaired()), (seen, &troubles[..]));
+    assert_eq!(troubles.len(), 1);
+    ledger.claim(Time(3.0), &state, "north").expect("the first one");
+    ledger.claim(Time(3.0), &state, "south").expect_err("another one");
+    state.jobs.clear();
+    ledger.keep(Time(3.0), &state, &[], &[]).expect("does nothing");
+    ledger.add(Time(3.0), &submitted("a", 18)).expect("does nothing");
+    ledger.take(Time(3.0), &state, &[], &[]).expect("does nothing");
+    assert_eq!(files(root), files_before);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `after` of a file's jobs: the name of a job with a sweep stands for all its variants, and no job may wait
 //! for itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::problem::ValueError;
 use super::reader::{ReaderValue, all};
@@ -31,44 +31,46 @@ pub(super) fn settled(mut entries: Vec<(ReaderValue<'_>, Vec<Job>)>) -> Vec<Job>
         let named = |name: &JobName| variants.get(name).cloned().unwrap_or_else(|| vec![name.clone()]);
         job.after = job.after.iter().flat_map(named).collect();
     }
+    let by_name: BTreeMap<&JobName, &Job> =
+        entries.iter().flat_map(|(_, jobs)| jobs).map(|job| (&job.name, job)).collect();
     let free = can_start(entries.iter().flat_map(|(_, jobs)| jobs));
     for (entry, jobs) in &entries {
-        let stuck = jobs.iter().find(|job| !free.contains(&job.name));
-        if let Some((job, value)) = stuck.zip(field(entry, "after")) {
-            let all: Vec<&Job> = entries.iter().flat_map(|(_, jobs)| jobs).collect();
+        let stuck = jobs.iter().filter(|job| !free.contains(&job.name));
+        let found = { stuck }.find_map(|job| Some((job, cycle(job, &by_name)?)));
+        if let Some(((job, cycle), value)) = found.zip(field(entry, "after")) {
+            let way = if cycle.len() > 2 { format!(" ({})", cycle.join(" after ")) } else { String::new() };
             value.report(
-                ValueError::new(format!("{} waits for itself{}", job.name, way(job, &all)))
-                    .id(ErrorId::DependencyCycle),
+                ValueError::new(format!("{} waits for itself{way}", job.name)).id(ErrorId::DependencyCycle),
             );
         }
     }
     entries.into_iter().flat_map(|(_, jobs)| jobs).collect()
 }
 
-/// Returns the cycle from a job back to itself: ` (c after b after a after c)`; empty if the job directly
-/// waits for itself, or is in no cycle but waits for one.
-fn way(job: &Job, all: &[&Job]) -> String {
+/// Returns the names on the shortest way from a job back to itself, such as `c b a c`; `None` if there is none,
+/// because the job only waits for others that wait for themselves.
+fn cycle<'a>(job: &'a Job, jobs: &BTreeMap<&'a JobName, &'a Job>) -> Option<Vec<&'a str>> {
+    // The job through which each name was found.
     let mut before: BTreeMap<&JobName, &JobName> = BTreeMap::new();
-    let mut next = vec![job];
-    while let Some(job) = next.pop() {
+    let mut next = VecDeque::from([job]);
+    while let Some(job) = next.pop_front() {
         for name in &job.after {
             if before.contains_key(name) {
                 continue;
             }
             before.insert(name, &job.name);
-            next.extend(all.iter().filter(|other| other.name == *name));
+            next.extend(jobs.get(name));
         }
     }
-    let mut back = vec![&job.name];
-    while let Some(name) = before.get(back[back.len() - 1]) {
-        back.push(name);
-        if *name == &job.name {
-            break;
-        }
+    let mut names = vec![job.name.as_str()];
+    let mut last = *before.get(&job.name)?;
+    while *last != job.name {
+        names.push(last.as_str());
+        last = before.get(last)?;
     }
-    back.reverse();
-    let names: Vec<&str> = back.into_iter().map(JobName::as_str).collect();
-    if names.len() > 2 { format!(" ({})", names.join(" after ")) } else { String::new() }
+    names.push(job.name.as_str());
+    names.reverse();
+    Some(names)
 }
 
 /// Returns the jobs that can start eventually: those without predecessors, then those whose predecessors are
@@ -141,6 +143,8 @@ mod tests {
         line 3: jobs[1].after: b waits for itself (b after a after c after b)
         line 4: jobs[2].after: c waits for itself (c after b after a after c)
         ");
+        // The last two wait only for jobs that wait for themselves.
+        assert_snapshot!(after(&["name: a, after: a", "name: b, after: a", "name: c, after: [b, d]", "name: d"]), @"line 2: jobs[0].after: a waits for itself");
         assert_snapshot!(after(&["name: a, after: ['x y']", "name: b, after: 3"]), @r#"line 2: jobs[0].after[0]: job name "x y" contains ' '; only letters, digits, '-', '_' and '.' are allowed"#);
     }
 }

@@ -59,24 +59,25 @@ pub enum History {
 /// If it has none of these formats, is damaged, or has no readable data; an event file without scalars gives
 /// an empty log.
 pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
-    if event_file::is_event_file(bytes) {
-        return Ok(History::Log(numbered(event_file::parse(bytes)?, "steps")));
-    }
-    let text = std::str::from_utf8(bytes).map_err(|_| {
-        ValueError::new("is neither UTF-8 text nor a TensorBoard event file").id(ErrorId::CurveFile)
-    })?;
-    let log = match text.trim_start() {
-        "" => return Err(ValueError::new("is empty").id(ErrorId::CurveFile)),
-        json if json.starts_with('{') => match serde_json::from_str::<Json>(json) {
-            Ok(value) if value.get("history").is_some() => {
-                let case = serde_json::from_value(value).map_err(|error| {
-                    ValueError::new(format!("is not a valid curve: {error}")).id(ErrorId::CurveFile)
-                })?;
-                return checked(case).map(|case| History::Case(Box::new(case)));
-            }
-            _ => json_lines(text)?,
-        },
-        _ => csv(text)?,
+    let log = if event_file::is_event_file(bytes) {
+        numbered(event_file::parse(bytes)?, "steps")
+    } else {
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            ValueError::new("is neither UTF-8 text nor a TensorBoard event file").id(ErrorId::CurveFile)
+        })?;
+        match text.trim_start() {
+            "" => return Err(ValueError::new("is empty").id(ErrorId::CurveFile)),
+            json if json.starts_with('{') => match serde_json::from_str::<Json>(json) {
+                Ok(value) if value.get("history").is_some() => {
+                    let case = serde_json::from_value(value).map_err(|error| {
+                        ValueError::new(format!("is not a valid curve: {error}")).id(ErrorId::CurveFile)
+                    })?;
+                    return checked(case).map(|case| History::Case(Box::new(case)));
+                }
+                _ => json_lines(text)?,
+            },
+            _ => csv(text)?,
+        }
     };
     if log.metrics.is_empty() {
         return Err(ValueError::new("has no numeric metric").id(ErrorId::CurveFile));
@@ -242,7 +243,9 @@ fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> TrainingLo
     };
     for (name, points) in series {
         let by_step: BTreeMap<u64, f64> = points.into_iter().filter(|(_, value)| value.is_finite()).collect();
-        log.metrics.insert(name, (1..).zip(by_step.into_values()).collect());
+        if !by_step.is_empty() {
+            log.metrics.insert(name, (1..).zip(by_step.into_values()).collect());
+        }
     }
     log
 }
@@ -315,6 +318,10 @@ mod tests {
         check("{\"history\": [[1, 0.5]]}", "missing field `mode`");
         check("{\"mode\": \"max\", \"epochs\": 9, \"history\": [[2, 0.5], [1, 0.5]]}", "increase from 1");
         assert!(parse(&[0xff, 0xfe, 0x00]).is_err());
+        // An event file that has only begun: the length of its first record.
+        let begun = parse(&[0, 0, 0, 0, 0, 0, 0, 0, 41, 3, 152, 7]).expect_err("no metric");
+        assert_eq!(begun.message, "has no numeric metric");
+        assert_eq!(numbered([("loss".to_owned(), vec![(1, f64::NAN)])].into(), "steps").metrics.len(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::classes::Bundles;
 use crate::classes::candidates::{self, BundleLimits};
 use crate::pricing::Rings;
 use crate::{JobModel, Problem, Progress, TypeModel, WorkerNode, cost};
+use hsched_model::NodeName;
 use hsched_model::number::to_f64;
 
 /// Jobs with the same model, batch and limits.
@@ -37,7 +38,10 @@ struct BundleSite {
     /// Maximum number of GPUs that could be offered, by type.
     ceiling: Vec<u32>,
     rings: Rings,
-    /// GPUs of each node, including those observed earlier, and its link rate in bytes per second.
+    /// Names of the GPU types.
+    labels: Vec<String>,
+    nodes: Vec<NodeName>,
+    /// The most GPUs observed on each node, and its link rate in bytes per second.
     shapes: Vec<(Vec<u32>, f64)>,
 }
 
@@ -112,25 +116,30 @@ impl BundleSite {
     /// just be down or in use now.
     fn of(problem: &Problem, known: Option<&Self>) -> Self {
         let types = problem.gpu_types.len();
-        let shape = |(number, node): (usize, &WorkerNode)| {
-            let before = known.and_then(|known| known.shapes.get(number));
-            let before = before.filter(|(gpus, _)| gpus.len() == types);
+        // A problem lacks nodes that are down, so their places change.
+        let known = known.filter(|known| known.labels == problem.labels);
+        let known = known.into_iter().flat_map(|known| known.nodes.iter().zip(&known.shapes));
+        let known: BTreeMap<&NodeName, &[u32]> = known.map(|(name, (gpus, _))| (name, &gpus[..])).collect();
+        let shape = |node: &WorkerNode| {
+            let before = known.get(&node.name);
             let gpu = |ty: usize| {
-                let before = before.map_or(0, |(gpus, _)| gpus[ty]);
+                let before = before.map_or(0, |gpus| gpus[ty]);
                 node.gpus[ty].max(node.up[ty]).max(before)
             };
             ((0..types).map(gpu).collect(), node.intra_node.bytes_per_second())
         };
-        let shapes: Vec<(Vec<u32>, f64)> = problem.nodes.iter().enumerate().map(shape).collect();
+        let shapes: Vec<(Vec<u32>, f64)> = problem.nodes.iter().map(shape).collect();
         let sum = |ty: usize| shapes.iter().map(|(gpus, _): &(Vec<u32>, f64)| gpus[ty]).sum::<u32>();
         let ceiling = (0..types).map(|ty| sum(ty).max(problem.ceiling[ty])).collect();
         let rings = Rings::of(problem.network.bytes_per_second(), shapes.iter().cloned());
-        Self { ceiling, rings, shapes }
+        let nodes = problem.nodes.iter().map(|node| node.name.clone()).collect();
+        Self { ceiling, rings, labels: problem.labels.clone(), nodes, shapes }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         let rate = |site: &Self| site.rings.network;
-        (&self.ceiling, &self.shapes, rate(self)) == (&other.ceiling, &other.shapes, rate(other))
+        (&self.labels, &self.nodes) == (&other.labels, &other.nodes)
+            && (&self.ceiling, &self.shapes, rate(self)) == (&other.ceiling, &other.shapes, rate(other))
     }
 
     fn limits(&self, model: &JobModel) -> BundleLimits {
@@ -224,4 +233,49 @@ fn key(model: &JobModel) -> Vec<u64> {
     }
     key.extend(model.replica_key());
     key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ProblemChanges;
+    use hsched_model::{BitRate, GpuType, Time};
+
+    fn rate() -> BitRate {
+        BitRate::new(10.0).expect("a rate")
+    }
+
+    /// Returns a problem of nodes with GPUs of one type.
+    fn problem(nodes: &[(&str, u32)]) -> Problem {
+        let node = |(name, gpus): &(&str, u32)| {
+            WorkerNode::on_offer(NodeName::new(name).expect("a name"), vec![*gpus], rate())
+        };
+        Problem {
+            gpu_types: vec![GpuType::new("t4").expect("a type")],
+            labels: vec!["t4".to_owned()],
+            nodes: nodes.iter().map(node).collect(),
+            ceiling: vec![16],
+            network: rate(),
+            jobs: Vec::new(),
+            objective: crate::Objective::default(),
+            late: 0.0,
+            seed: 0,
+            now: Time(0.0),
+            limits: Vec::new(),
+            forecasts: Vec::new(),
+            start_estimates: None,
+            changed: ProblemChanges::All,
+        }
+    }
+
+    #[test]
+    fn a_node_keeps_its_gpus_and_gets_none_of_one_that_is_down() {
+        let first = BundleSite::of(&problem(&[("a", 8), ("b", 4), ("c", 2)]), None);
+        let gpus = |nodes: &[(&str, u32)]| -> Vec<u32> {
+            let site = BundleSite::of(&problem(nodes), Some(&first));
+            site.shapes.iter().map(|(gpus, _)| gpus[0]).collect()
+        };
+        assert_eq!(gpus(&[("b", 4), ("c", 2)]), [4, 2]);
+        assert_eq!(gpus(&[("a", 8), ("b", 1), ("c", 2)]), [8, 4, 2]);
+    }
 }

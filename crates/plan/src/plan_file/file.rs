@@ -109,7 +109,7 @@ impl PlanFile {
     pub fn new(solved: SolvedProblem<'_>, notes: Vec<String>, capacity: Capacity, pinned: bool) -> Self {
         let SolvedProblem { problem, jobs, cluster, access, plan, policy, solve, proven } = solved;
         let outcome = PlanFigures::of(problem, plan);
-        let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
+        let quality = proven.zip(outcome).and_then(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();
         let jobs = plan.verdicts().iter().zip(jobs.iter().map(formats::jobs::to_json)).enumerate();
         let partition = |job: usize| access.partition(job).map(str::to_owned);
@@ -177,7 +177,7 @@ impl PlanFile {
     /// Returns the file's text: JSON with a newline at its end.
     ///
     /// # Errors
-    /// If a number is not finite, which no plan has.
+    /// If it cannot be represented as JSON.
     pub fn to_json(&self) -> Result<String, PlanFileError> {
         let mut text = serde_json::to_string_pretty(self).map_err(|source| PlanFileError::Json { source })?;
         text.push('\n');

@@ -70,8 +70,7 @@ const PRIOR_MODELS: f64 = 2.0;
 /// Variance of the logarithm of a ratio from the table of GPUs: a factor of about 1.5.
 const PRIOR_VARIANCE: f64 = 0.16;
 
-/// Minimum number of models for learning a ratio: their speed on the estimated type was measured, and their
-/// speed on the other type is known.
+/// Minimum number of models that were measured on both types for an estimate with [`Estimates::Learnt`].
 const FEWEST_MODELS: usize = 2;
 
 /// Batch size at which speeds are compared if none is known.
@@ -143,30 +142,30 @@ impl SpeedTables {
         let (from_name, other) = (canonical(from), canonical(to));
         let base = table_rate(to).zip(table_rate(from)).map(|(to, from)| to - from);
         let others = self.rows.iter().filter(|((model, _), _)| *model != job.model);
-        let seen: Vec<(f64, bool)> = others
+        let ratios: Vec<f64> = others
             .filter_map(|(_, row)| {
-                let ((to, measured), (from, _)) = (row.get(&other)?, row.get(&from_name)?);
-                Some((to - from, *measured))
+                let ((to, to_measured), (from, from_measured)) = (row.get(&other)?, row.get(&from_name)?);
+                let is_measured = *to_measured && *from_measured;
+                (is_measured || which == Estimates::All).then_some(to - from)
             })
             .collect();
-        let learnt = seen.iter().filter(|(_, measured)| *measured).count() >= FEWEST_MODELS;
         let wanted = match which {
             Estimates::Off => false,
-            Estimates::Learnt => learnt,
-            Estimates::All => base.is_some() || !seen.is_empty(),
+            Estimates::Learnt => ratios.len() >= FEWEST_MODELS,
+            Estimates::All => base.is_some() || !ratios.is_empty(),
         };
         if !wanted {
             return None;
         }
-        let count = to_f64(seen.len());
+        let count = to_f64(ratios.len());
         // Without an entry in the table, the prior does not change the ratio, only its variance.
         let pull = if base.is_some() { PRIOR_MODELS } else { 0.0 };
-        let sum = seen.iter().map(|(ratio, _)| ratio).sum::<f64>() + pull * base.unwrap_or(0.0);
+        let sum = ratios.iter().sum::<f64>() + pull * base.unwrap_or(0.0);
         let ratio = sum / (count + pull);
-        let squares = seen.iter().map(|(observed, _)| (observed - ratio) * (observed - ratio)).sum::<f64>();
+        let squares = ratios.iter().map(|observed| (observed - ratio) * (observed - ratio)).sum::<f64>();
         let variance = (squares + PRIOR_MODELS * PRIOR_VARIANCE) / (count + PRIOR_MODELS);
         let variance = variance * (1.0 + 1.0 / (count + PRIOR_MODELS));
-        Some(KnownSpeed { from, speed, ratio, variance, models: seen.len() })
+        Some(KnownSpeed { from, speed, ratio, variance, models: ratios.len() })
     }
 }
 

@@ -77,6 +77,17 @@ fn ratios_of_two_measured_models_scale_a_third() {
 }
 
 #[test]
+fn speeds_of_job_files_are_not_measured() {
+    let jobs = [job("new", "v100: 1000"), job("a", "v100: 100"), job("b", "v100: 10")];
+    let measured_on_one = cache(&[("a", "t4", 40.0), ("b", "t4", 4.0)]);
+    let cell = |which| {
+        let matrix = ThroughputMatrix::new(&jobs, &[gpu("t4")], &measured_on_one, which);
+        matches!(matrix.row(0).first(), Some(SpeedCell::Known(_)))
+    };
+    assert!(!cell(Estimates::Learnt) && cell(Estimates::All));
+}
+
+#[test]
 fn nothing_is_guessed_unasked() {
     let known = job("new", "v100: 1000");
     let one = cache(&[("a", "v100", 100.0), ("a", "t4", 40.0)]);

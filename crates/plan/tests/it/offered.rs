@@ -61,6 +61,24 @@ fn are(counts: &[(String, u32)], expected: &[(&str, u32)]) -> bool {
     counts.iter().map(|(name, count)| (name.as_str(), *count)).eq(expected.iter().copied())
 }
 
+/// Returns a pending submission on a node.
+fn queued(node: usize, count: u32) -> HeldPlacement {
+    let slots = vec![Slot { node, gpu_type: 0, count }];
+    HeldPlacement { slots, since: Time(0.0), epoch: 1.0, stage: HoldStage::Queued }
+}
+
+#[test]
+fn promised_ranks_keep_their_cpus() {
+    // Node b has CPUs for one rank.
+    let mut problem = problem(&Holdings::new());
+    let slot = [Slot { node: 1, gpu_type: 0, count: 1 }];
+    let needs = problem.jobs[0].needs;
+    assert_eq!(problem.nodes[1].name.as_str(), "b");
+    assert!(problem.unclaimed().take(needs, slot.iter()));
+    problem.jobs[0].progress.holds = vec![queued(1, 1)];
+    assert!(!problem.unclaimed().take(needs, slot.iter()));
+}
+
 #[test]
 fn free_counts_only_what_a_rank_can_be_put_beside() {
     let problem = problem(&Holdings::new());
@@ -97,9 +115,7 @@ fn limits_take_the_fullest_nodes() {
 fn a_jobs_own_pending_request_does_not_count_against_a_limit_on_other_requests() {
     let mut problem = problem(&Holdings::new());
     problem.limit(&BTreeMap::from([(v100(), 8)]));
-    let slots = vec![Slot { node: problem.nodes.len() - 1, gpu_type: 0, count: 8 }];
-    let hold = HeldPlacement { slots, since: Time(0.0), epoch: 1.0, stage: HoldStage::Queued };
-    problem.jobs[0].progress.holds = vec![hold];
+    problem.jobs[0].progress.holds = vec![queued(problem.nodes.len() - 1, 8)];
     assert!(are(&counts(&problem, Basis::Line), &[("e", 8)]), "{:?}", counts(&problem, Basis::Line));
     assert!(are(&counts(&problem, Basis::Queue), &[]), "{:?}", counts(&problem, Basis::Queue));
 }

@@ -45,7 +45,7 @@ pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
     list.extend(site.splits());
     list.extend(site.fewer_gpus());
     list.extend(site.hosts());
-    list.retain(|set| site.is_taken(set));
+    list.retain(|set| site.is_taken(set) && site.is_allowed(set));
     list.into_iter().map(|set| site.with_others(set)).collect()
 }
 
@@ -62,12 +62,11 @@ impl ChangeContext<'_> {
             let least = Some(need.least_limit).filter(is_shorter);
             return least.map(|limit| ends_after(limit, Some(need))).into_iter().collect();
         }
-        let least = self.past.longest().0 + NO_CHANGE;
         let parts = SHORTER.iter().map(|part| rounded_up(Seconds(limit.min(LONGEST) * part)));
         // A limit equal to the longest of a partition makes that partition available.
         let of_partitions = self.snapshot.partitions.iter().filter_map(|partition| partition.max_time_s);
         let mut tried: Vec<Seconds> =
-            parts.chain(of_partitions).filter(is_shorter).filter(|length| length.0 >= least).collect();
+            parts.chain(of_partitions).filter(is_shorter).filter(|length| length.0 >= NO_CHANGE).collect();
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
         tried.dedup();
         tried.into_iter().map(|limit| ends_after(limit, None)).collect()
@@ -167,6 +166,11 @@ impl ChangeContext<'_> {
         set.drawbacks.retain(|drawback| !matches!(drawback, Drawback::PreemptsOthers { .. }));
         set.drawbacks.extend(preempts_others(self.snapshot, self.request, &changed));
         set
+    }
+
+    /// Returns whether past runs allow these changes.
+    pub(super) fn is_allowed(&self, set: &ChangeSet) -> bool {
+        self.past.allow(self.request, &set.applied(self.request))
     }
 
     /// Returns whether a partition accepts the request with these changes; true if none of its partitions is

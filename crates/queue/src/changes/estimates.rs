@@ -84,7 +84,8 @@ pub fn estimate_changes(question: &ChangeQuestion, stop: &(dyn Fn() -> bool + Sy
     let (as_is, singles) = question.played(sets, FEW, stop);
     let singles = question.gaining(&as_is, singles);
     let pairs = question.pairs(&singles, &harmless);
-    let pairs: Vec<ChangeSet> = pairs.into_iter().map(|set| site.with_others(set)).collect();
+    let pairs = pairs.into_iter().filter(|set| site.is_allowed(set));
+    let pairs: Vec<ChangeSet> = pairs.map(|set| site.with_others(set)).collect();
     let mut list = singles;
     if !pairs.is_empty() {
         let (as_is, pairs) = question.played(pairs, FEW, stop);

@@ -79,8 +79,18 @@ impl PastRuns {
         list.get(list.len() / 2).map(|run| Seconds(*run))
     }
 
+    /// Returns whether past runs allow a change of a request: it does not shorten the limit, or the new limit
+    /// is at least their need or, if that is unknown, longer than any run with the name.
+    pub(crate) fn allow(&self, before: &Request, after: &Request) -> bool {
+        if self.0.is_empty() || after.limit.0 >= before.limit.0 {
+            return true;
+        }
+        let least = self.need(after).map_or(self.longest().0 + STEP, |need| need.least_limit.0);
+        after.limit.0 >= least
+    }
+
     /// Returns the longest time of any run with the name, on any GPUs.
-    pub(super) fn longest(&self) -> Seconds {
+    fn longest(&self) -> Seconds {
         Seconds(self.0.iter().map(|run| run.ran.0).fold(0.0, f64::max))
     }
 
@@ -169,6 +179,25 @@ mod tests {
         let cut = runs(&[("a100", 4, 4.0, Completed), ("a100", 4, 6.0, Cut)]);
         assert_eq!(least(&cut, Some("a100"), 4), None);
         assert_eq!(least(&runs(&[("a100", 4, 4.0, Stopped)]), Some("a100"), 4), None);
+    }
+
+    #[test]
+    fn a_limit_is_shortened_only_as_far_as_past_runs_allow() {
+        let before = request(Some("a100"), 4);
+        let check = |past: &PastRuns, gpus: u32, hours: f64, expected: bool| {
+            let after = Request { limit: Seconds(hours * 3600.0), ..request(Some("a100"), gpus) };
+            assert_eq!(past.allow(&before, &after), expected, "{past:?} {gpus} {hours}");
+        };
+        let completed = runs(&[("a100", 4, 4.0, Completed)]);
+        check(&completed, 4, 6.0, true);
+        check(&completed, 4, 5.75, false);
+        // Fewer GPUs need longer.
+        check(&completed, 2, 6.0, false);
+        check(&completed, 2, 24.0, true);
+        let unknown = runs(&[("a100", 4, 4.0, Stopped)]);
+        check(&unknown, 4, 4.0, false);
+        check(&unknown, 4, 4.25, true);
+        check(&PastRuns::default(), 4, 0.25, true);
     }
 
     #[test]

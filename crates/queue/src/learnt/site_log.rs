@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::learnt::queue_figures::figures;
 use crate::learnt::seen_job::{NumberOf, PlayerEstimate, RequestSize, SeenJob, WaitStart};
 use crate::{EndedJob, Estimate, QueueJob, Snapshot};
-use hsched_model::Time;
 use hsched_model::number::to_f64;
+use hsched_model::{Seconds, Time};
 use hsched_waits::QueueFigures;
 
-/// Maximum time between two looks, in seconds. In a longer gap, jobs may come and go unseen, so submissions
+/// Maximum time between two looks. In a longer gap, jobs may come and go unseen, so submissions
 /// in between give no information on short waits.
-const GAP_S: f64 = 3.0 * 3600.0;
+const GAP: Seconds = Seconds(3.0 * 3600.0);
 
-/// Minimum time between two looks, in seconds. Looks closer together give no new information.
-const CLOSE_S: f64 = 300.0;
+/// Minimum time between two looks. Looks closer together give no new information.
+const CLOSE: Seconds = Seconds(300.0);
 
-/// Time after a job has left the queue in which it may still appear in the records, in seconds.
-const LATE_S: f64 = 2.0 * 86_400.0;
+/// Time after a job has left the queue in which it may still appear in the records.
+const LATE: Seconds = Seconds(2.0 * 86_400.0);
 
 /// The jobs of the last look, and the data to compare the next one with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,16 +42,17 @@ pub struct SiteLog {
 impl SiteLog {
     /// Returns whether another look would give new information.
     pub fn is_due(&self, now: Time) -> bool {
-        self.looked_at.is_none_or(|last| !(0.0..CLOSE_S).contains(&now.since(last).0))
+        self.looked_at.is_none_or(|last| !now.is_soon_after(last, CLOSE))
     }
 
     /// Compares a look with the previous one; returns the jobs whose data are complete.
     pub fn observe(&mut self, snapshot: &Snapshot, number: NumberOf) -> Vec<SeenJob> {
         let now = snapshot.taken_at;
-        if self.looked_at.is_none() {
+        // Later times are from before the clock was set back.
+        if self.looked_at.is_none() || self.recorded_until > now {
             self.recorded_until = now;
         }
-        let before = self.looked_at.filter(|before| (0.0..=GAP_S).contains(&now.since(*before).0));
+        let before = self.looked_at.filter(|before| now.is_soon_after(*before, GAP));
         let shown = shown(snapshot, number);
         let mut new: Vec<SeenJob> = Vec::new();
         for mut job in shown.values().cloned() {
@@ -73,7 +74,7 @@ impl SiteLog {
             }
         }
         self.looked_at = Some(now);
-        self.looks.retain(|look| now.since(*look).0 <= LATE_S);
+        self.looks.retain(|look| now.is_soon_after(*look, LATE));
         self.looks.push(now);
         self.settle(&shown, snapshot)
     }
@@ -143,7 +144,7 @@ impl SiteLog {
         let next = self.looks.partition_point(|look| *look <= record.submitted);
         let look = *self.looks.get(next.checked_sub(1)?)?;
         let is_seen = self.looks.get(next).is_some_and(|next| *next < record.ended);
-        (!is_seen && record.submitted.since(look).0 <= GAP_S).then_some(look)
+        (!is_seen && record.submitted.since(look) < GAP).then_some(look)
     }
 
     /// Removes the jobs with complete data, and returns those whose waits were observed. A job that left the
@@ -152,7 +153,7 @@ impl SiteLog {
         let now = snapshot.taken_at;
         let has_records = snapshot.history.is_some();
         let is_over = |job: &SeenJob| {
-            let is_late = job.pending_at.is_none_or(|at| now.since(at).0 > LATE_S);
+            let is_late = job.pending_at.is_none_or(|at| !now.is_soon_after(at, LATE));
             !shown.contains_key(&job.job) && (job.ended.is_some() || !has_records || is_late)
         };
         let over: Vec<u64> = self.open.values().filter(|job| is_over(job)).map(|job| job.job).collect();
@@ -240,5 +241,31 @@ fn of_record(record: &EndedJob, size: RequestSize, started: Time, look: Time, nu
         pending_at: None,
         started: Some(started),
         ended: Some(record.ended),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the log after a look at a time, and the number of its looks.
+    fn looked(mut log: SiteLog, at: f64) -> SiteLog {
+        let text = format!(r#"{{"schema": "hsched.queue/1", "taken_at": {at}, "nodes": [], "jobs": []}}"#);
+        log.observe(&Snapshot::parse(&text).expect("a snapshot"), &|_| 0);
+        log
+    }
+
+    #[test]
+    fn a_look_is_due_five_minutes_after_the_last_one_or_if_the_clock_was_set_back() {
+        let log = looked(SiteLog::default(), 1e6);
+        let due = [1e6, 1e6 + 299.0, 1e6 + 300.0, 1e6 - 1.0].map(|at| log.is_due(Time(at)));
+        assert_eq!(due, [false, false, true, true]);
+    }
+
+    #[test]
+    fn looks_of_a_clock_that_was_ahead_are_forgotten() {
+        let log = looked(looked(looked(SiteLog::default(), 0.0), 1e6), 600.0);
+        assert_eq!((log.looks.clone(), log.recorded_until), (vec![Time(600.0)], Time(0.0)));
+        assert_eq!(looked(looked(SiteLog::default(), 1e6), 600.0).recorded_until, Time(600.0));
     }
 }

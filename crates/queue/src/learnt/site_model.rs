@@ -106,7 +106,7 @@ impl SiteModel {
             return None;
         }
         let days = now.since(examples.first()?.look).0 / DAY;
-        let score = score.filter(|score| (0.0..DAY).contains(&now.since(score.at).0));
+        let score = score.filter(|score| now.is_soon_after(score.at, Seconds(DAY)));
         let mut learning = Learning { scores: score.is_none(), ..Learning::default() };
         for look in examples.chunk_by(|a, b| a.look == b.look) {
             learning.add(look, now, seed);

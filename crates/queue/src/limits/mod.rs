@@ -47,7 +47,8 @@ pub struct Limit {
 const LIMIT_REASONS: [&str; 4] = ["QOS", "Assoc", "Max", "Grp"];
 
 /// Reasons with the same beginnings that are about something else.
-const NO_LIMIT_REASONS: [&str; 3] = ["QOSNotAllowed", "MaxPoweredUpNodes", "MaxMemPerLimit"];
+const NO_LIMIT_REASONS: [&str; 4] =
+    ["QOSNotAllowed", "QOSUsageThreshold", "MaxPoweredUpNodes", "MaxMemPerLimit"];
 
 /// Returns whether this pending reason refers to a limit of a QOS, an account or a user.
 pub(super) fn is_limit_reason(reason: &str) -> bool {

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use crate::why::tried::drawbacks;
 use crate::why::worth::worthwhile;
 use crate::why::{Remedy, StateKind, is_component};
 use crate::{
@@ -60,10 +59,12 @@ impl StartAdvice {
     /// Returns when a pending job starts without changes and, with `advised`, the remedies that make it start
     /// sooner.
     ///
-    /// `stops` return whether time has run out: for the unchanged job, and for all.
+    /// `past` are the past runs with the job's name. `stops` return whether time has run out: for the
+    /// unchanged job, and for all.
     pub fn of(
         pending: &PendingJob,
         explanation: &WaitExplanation,
+        past: &PastRuns,
         futures: Futures,
         advised: bool,
         stops: [&(dyn Fn() -> bool + Sync); 2],
@@ -72,6 +73,7 @@ impl StartAdvice {
         let adviser = Adviser {
             pending,
             explanation,
+            past,
             futures,
             stop,
             reason: Reason::read(explanation.reason.as_deref().unwrap_or_default()),
@@ -115,6 +117,7 @@ fn compare(one: &Advice, other: &Advice) -> Ordering {
 pub(super) struct Adviser<'a> {
     pub(super) pending: &'a PendingJob,
     pub(super) explanation: &'a WaitExplanation,
+    pub(super) past: &'a PastRuns,
     futures: Futures,
     pub(super) stop: &'a (dyn Fn() -> bool + Sync),
     pub(super) reason: Reason,
@@ -252,17 +255,12 @@ impl Adviser<'_> {
             let is_new = set.changes.iter().any(is_for_a_new_job);
             tried.push((if is_new { Remedy::NewJob(set) } else { Remedy::InPlace(set) }, changed));
         }
-        for change in self.elsewhere() {
-            let set =
-                ChangeSet { drawbacks: drawbacks(&change, &request, self.snapshot()), changes: vec![change] };
+        for change in self.elsewhere().into_iter().chain(self.holes(&request).into_iter().map(Change::Limit))
+        {
+            let set = ChangeSet { drawbacks: self.drawbacks(&change, &request), changes: vec![change] };
             tried.push((Remedy::InPlace(set.clone()), set.applied(&request)));
         }
-        for limit in self.holes(&request) {
-            let change = Change::Limit(limit);
-            let set =
-                ChangeSet { drawbacks: drawbacks(&change, &request, self.snapshot()), changes: vec![change] };
-            tried.push((Remedy::InPlace(set.clone()), set.applied(&request)));
-        }
+        tried.retain(|(_, changed)| self.past.allow(&request, changed));
         let requests: Vec<Request> = tried.iter().map(|(_, request)| request.clone()).collect();
         let starts = Self::played(self.snapshot(), requests, self.competing(), self.few(), self.stop);
         let remedies =
@@ -340,8 +338,8 @@ impl Adviser<'_> {
         let question = ChangeQuestion {
             snapshot: self.snapshot(),
             request,
-            past: &PastRuns::default(),
-            run_of: &|_| None,
+            past: self.past,
+            run_of: &|request| self.past.usual_run(request),
             is_possible,
             position,
             seed,

@@ -142,10 +142,21 @@ impl Adviser<'_> {
             }
             _ => true,
         };
-        is_usable.then(|| ChangeSet {
-            drawbacks: drawbacks(&change, request, self.snapshot()),
-            changes: vec![change],
-        })
+        is_usable.then(|| ChangeSet { drawbacks: self.drawbacks(&change, request), changes: vec![change] })
+    }
+
+    /// Returns the drawbacks of a change.
+    pub(super) fn drawbacks(&self, change: &Change, request: &Request) -> Vec<Drawback> {
+        let mut changed = request.clone();
+        change.apply(&mut changed);
+        let mut list = match change {
+            Change::Limit(limit) => {
+                vec![Drawback::EndsAfter { limit: *limit, need: self.past.need(&changed) }]
+            }
+            _ => drawbacks_of_kind(change, request, self.snapshot()),
+        };
+        list.extend(preempts_others(self.snapshot(), request, &changed));
+        list
     }
 
     /// Returns other jobs of the user whose end could help: running jobs and the jobs before this one, the
@@ -191,19 +202,10 @@ fn counts_for(job: &QueueJob, limit: &LimitUse, snapshot: &Snapshot) -> bool {
     }
 }
 
-/// Returns the drawbacks of a change.
-pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
-    let mut changed = request.clone();
-    change.apply(&mut changed);
-    let mut list = drawbacks_of_kind(change, request, snapshot);
-    list.extend(preempts_others(snapshot, request, &changed));
-    list
-}
-
-/// Returns the drawbacks of a change, except that Slurm may preempt running jobs of other users.
+/// Returns the drawbacks of a change of anything but the limit, except that Slurm may preempt running jobs of
+/// other users.
 fn drawbacks_of_kind(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
     match change {
-        Change::Limit(limit) => vec![Drawback::EndsAfter { limit: *limit, need: None }],
         Change::Gpus { nodes, per_node } => {
             let (before, after) = (all_gpus(&request.asks), u64::from(*nodes) * u64::from(*per_node));
             (after < before)

@@ -99,6 +99,19 @@ fn a_limit_per_user_of_a_qos_counts_own_jobs_of_all_accounts() {
 }
 
 #[test]
+fn own_jobs_on_nodes_of_other_types_count_too() {
+    let mut mine = running("1", ("me", "bio"), 4, 3.0);
+    mine["ours"] = json!(true);
+    mine["asks"]["gpus"][0]["type"] = json!("t4");
+    mine["running"]["holds"] = json!([{ "node": "n2", "gpus": [{ "type": "t4", "count": 4 }] }]);
+    let mut seen = snapshot(&[limit("q:normal", "MaxTRESPerUser", GPUS, 4.0)], &[mine]);
+    assert_eq!(start(&seen, "bio", 1, 1.0), 3.0, "on a node that is not listed");
+    let nodes = seen["nodes"].as_array_mut().expect("nodes");
+    nodes.push(json!({ "name": "n2", "partitions": ["p"], "gpus": [{ "type": "t4", "count": 4 }] }));
+    assert_eq!(start(&seen, "bio", 1, 1.0), 3.0);
+}
+
+#[test]
 fn max_jobs_counts_the_users_jobs_in_the_account() {
     let cap = limit("u:bio:me", "MaxJobs", None, 2.0);
     let jobs = [running("1", ("me", "bio"), 1, 3.0), running("2", ("me", "bio"), 1, 4.0)];
@@ -148,6 +161,19 @@ fn a_request_above_a_limit_never_starts_and_says_why() {
     );
     let wall = limit("a:bio", "MaxWall", None, 60.0);
     check(&[wall], 1, 2.0, "a job may have a time limit of 60 min (MaxWall)");
+}
+
+#[test]
+fn jobs_at_a_limit_on_past_use_do_not_compete_and_requests_like_them_have_no_number() {
+    for reason in ["AssocGrpGRESMinutes", "QOSUsageThreshold"] {
+        let mine = held_up("2", "bio", 100, 6.0, reason);
+        let mut seen = snapshot(&[], std::slice::from_ref(&mine));
+        assert!(matches!(outlook(&seen, "bio", 1, 1.0), Start::Unknown(_)), "{reason}");
+        assert_eq!(start(&seen, "chem", 1, 1.0), 0.0, "{reason}");
+        seen["jobs"][0]["ours"] = json!(false);
+        seen["jobs"][0]["user"] = json!("you");
+        assert_eq!(start(&seen, "bio", 1, 1.0), 0.0, "{reason}");
+    }
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use hsched_model::{GpuType, Seconds};
+use hsched_model::{GpuType, NodeName, Seconds};
 use hsched_queue::{
-    Asks, FurtherOptions, GpuAsk, Jobs, Offer, Question, Request, RequestId, Snapshot, Start,
-    choose_together, forecast,
+    Asks, FurtherOptions, GpuAsk, GpuCount, Jobs, NodeHolding, Offer, Question, QueueNode, Request,
+    RequestId, Snapshot, Start, choose_together, forecast,
 };
 
 const NOW: f64 = 1_000_000.0;
@@ -28,6 +28,18 @@ fn snapshot(shares: Option<Value>) -> Snapshot {
         text["shares"] = shares;
     }
     Snapshot::parse(&text.to_string()).expect("a snapshot")
+}
+
+/// Returns the same queue with a node of another type, on which ann's running job also holds GPUs.
+fn on_two_types(snapshot: &Snapshot) -> Snapshot {
+    let mut wide = snapshot.clone();
+    let t4 = GpuCount { gpu_type: GpuType::new("t4").expect("a type"), count: 4 };
+    let name = NodeName::new("n2").expect("a name");
+    let gpus = vec![t4];
+    wide.nodes.push(QueueNode { name: name.clone(), gpus: gpus.clone(), ..wide.nodes[0].clone() });
+    let running = wide.jobs[0].running.as_mut().expect("a running job");
+    running.holds.push(NodeHolding { node: name, gpus, cpus: None, memory_mib: None });
+    wide
 }
 
 /// Returns the shares of ann and of the user, with the usage of both.
@@ -81,6 +93,13 @@ fn who_uses_much_is_overtaken() {
     // sixteenth.
     let far = starts(&snapshot(Some(shares(1e6, 1e13))));
     assert_eq!(far, without);
+}
+
+#[test]
+fn the_usage_of_a_job_on_nodes_of_two_types_counts_once() {
+    // Ann reaches the user's usage after ten hours.
+    let one = snapshot(Some(shares(1e6, 1e6 + 640.0 * HOUR)));
+    assert_eq!(starts(&on_two_types(&one)), starts(&one));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
-use hsched_model::Time;
+use hsched_model::{GpuType, Seconds, Time};
 use hsched_queue::{
-    Cause, Futures, PendingJob, Remedy, Snapshot, StartAdvice, StateKind, WaitExplanation, explain,
+    Advice, Cause, Futures, PastRun, PastRuns, PendingJob, Remedy, RunEnd, Snapshot, StartAdvice, StateKind,
+    WaitExplanation, explain,
 };
 
 const NOW: f64 = 1_000_000.0;
@@ -58,9 +59,20 @@ fn told(snapshot: &Snapshot, id: &str) -> (PendingJob, WaitExplanation) {
 }
 
 fn outlook(snapshot: &Snapshot, id: &str) -> StartAdvice {
+    outlook_after(snapshot, id, &PastRuns::default())
+}
+
+/// Returns the start and the remedies of a job with past runs.
+fn outlook_after(snapshot: &Snapshot, id: &str, past: &PastRuns) -> StartAdvice {
     let (pending, explanation) = told(snapshot, id);
     let futures = Futures { seed: 0, samples: 0, calibration: None };
-    StartAdvice::of(&pending, &explanation, futures, true, [&|| false, &|| false])
+    StartAdvice::of(&pending, &explanation, past, futures, true, [&|| false, &|| false])
+}
+
+/// Returns a past run on A100s that completed after this many hours.
+fn completed(gpus: u32, hours: f64) -> PastRun {
+    let gpu_type = GpuType::new("a100");
+    PastRun { gpu_type, gpus, ran: Seconds(hours * 3600.0), end: RunEnd::Completed, memory_mib: None }
 }
 
 fn limit(holder: &str, name: &str, tres: &str, max: f64) -> Value {
@@ -196,6 +208,32 @@ fn a_shorter_limit_lets_a_job_into_a_hole_and_keeps_its_place() {
 }
 
 #[test]
+fn no_limit_is_shorter_than_past_runs_took() {
+    // Two GPUs are free for six hours; then job 2 gets all four.
+    let wide =
+        with(pending("2", 4, 10.0, "Resources"), &json!({ "user": "bob", "ours": false, "priority": 500 }));
+    let snapshot = queue(&[running("1", "bob", 2, 6.0), wide, pending("3", 2, 20.0, "Priority")], &json!({}));
+    let limits = |past: &[PastRun]| -> Vec<(f64, String)> {
+        let found = outlook_after(&snapshot, "3", &PastRuns(past.to_vec()));
+        let is_short = |advice: &&Advice| advice.request.limit.0 < 20.0 * 3600.0;
+        let short = found.advice.iter().filter(is_short);
+        short.map(|advice| (advice.request.limit.0 / 3600.0, advice.remedy.drawbacks()[0].clone())).collect()
+    };
+    let [(hours, drawback), ..] = &limits(&[])[..] else { panic!("no shorter limit") };
+    assert!(*hours < 6.0 && drawback.ends_with("; how long it runs is unknown"), "{hours} {drawback}");
+    let known = limits(&[completed(2, 3.0)]);
+    assert!(!known.is_empty() && known.iter().all(|(hours, _)| *hours >= 4.5), "{known:?}");
+    assert!(known.iter().all(|(_, drawback)| drawback.ends_with("; the 1 past run took 3 h")), "{known:?}");
+    assert_eq!(limits(&[completed(2, 6.0)]), []);
+    // A limit that the site enforces does not help if past runs took longer.
+    let wall = json!({ "limits": [{ "holder": "q:normal", "name": "MaxWall", "max": 90.0 }] });
+    let snapshot = queue(&[pending("3", 4, 2.0, "QOSMaxWallDurationPerJobLimit")], &wall);
+    let advised =
+        |hours: f64| !outlook_after(&snapshot, "3", &PastRuns(vec![completed(4, hours)])).advice.is_empty();
+    assert!(advised(0.5) && !advised(1.25));
+}
+
+#[test]
 fn cancelling_another_job_of_ones_own_is_advised_where_it_helps() {
     let jobs = [running("1", "ann", 4, 6.0), pending("3", 4, 2.0, "Resources")];
     let remedies = |snapshot: &Snapshot| {
@@ -319,6 +357,19 @@ fn a_job_before_it_a_time_and_a_reservation_are_named() {
     let why = told(&long, "3").1.why.join(" ");
     assert!(why.contains("It would fit on n1 now, but reservation course begins there at hour 8, before its time limit (12 h) would end."), "{why}");
     assert!(outlook(&long, "3").advice.iter().any(|advice| advice.request.limit.0 <= 8.0 * 3600.0));
+}
+
+#[test]
+fn a_job_on_nodes_of_two_types_takes_its_gpus_of_each_once() {
+    let gpus = |gpu_type: &str, count: u32| json!([{ "type": gpu_type, "count": count }]);
+    let node = |name: &str, gpu_type: &str| json!({ "name": name, "gpus": gpus(gpu_type, 4) });
+    let holds = json!([{ "node": "n1", "gpus": gpus("a100", 2) }, { "node": "n2", "gpus": gpus("t4", 2) }]);
+    let both =
+        with(running("1", "bob", 2, 5.0), &json!({ "running": { "since": at(-1.0), "holds": holds } }));
+    let jobs = [both, pending("3", 2, 2.0, "Priority")];
+    let snapshot = queue(&jobs, &json!({ "nodes": [node("n1", "a100"), node("n2", "t4")] }));
+    let why = told(&snapshot, "3").1.why.join(" ");
+    assert!(why.contains("It would fit on n1 now"), "{why}");
 }
 
 #[test]

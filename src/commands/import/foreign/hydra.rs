@@ -6,7 +6,7 @@ use super::{ForeignFile, search, sweep_key};
 use hsched_slurm::batch_script::ImportedJob;
 
 /// Maximum number of integers of a range that is written as a list.
-const LONGEST_RANGE: i64 = 1000;
+const LONGEST_RANGE: usize = 1000;
 
 pub(super) fn read(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
     let hydra = &file.keys["hydra"];
@@ -63,11 +63,9 @@ fn values(text: &str) -> Option<Value> {
             [low, high, step] if step > 0 => (low, high, step),
             _ => return None,
         };
-        let count = high.checked_sub(low)?;
         let step = usize::try_from(step).ok()?;
-        return (1..=LONGEST_RANGE)
-            .contains(&count)
-            .then(|| json!((low..high).step_by(step).collect::<Vec<_>>()));
+        let integers: Vec<i64> = (low..high).step_by(step).take(LONGEST_RANGE + 1).collect();
+        return (1..=LONGEST_RANGE).contains(&integers.len()).then(|| json!(integers));
     }
     if let Some(inner) = inside("interval") {
         return bounds(inner).map(|bounds| json!({ "uniform": bounds }));
@@ -94,4 +92,17 @@ fn list(text: &str) -> Option<Value> {
         })
         .collect();
     (!values.iter().any(|value| value == "")).then(|| json!(values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_a_range_counts_its_integers() {
+        assert_eq!(values("range(0,5000,1000)"), Some(json!([0, 1000, 2000, 3000, 4000])));
+        assert_eq!(values("range(-9223372036854775808,9223372036854775807)"), None);
+        let count = |text: &str| values(text)?.as_array().map(Vec::len);
+        assert_eq!((count("range(1000)"), count("range(1001)"), count("range(0)")), (Some(1000), None, None));
+    }
 }

@@ -154,7 +154,7 @@ impl OnNodes<'_, '_> {
                 break;
             }
             let held = self.held(other, node, gpu_type);
-            if held > 0 && !leaving.contains(&other) {
+            if held > 0 {
                 free += held;
                 leaving.push(other);
             }

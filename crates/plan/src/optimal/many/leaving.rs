@@ -71,13 +71,7 @@ impl OnNodes<'_, '_> {
 
     /// Returns the jobs with GPUs that are bound to a node, by node.
     pub(super) fn holders(&self) -> Vec<Vec<usize>> {
-        let mut holders: Vec<Vec<usize>> = vec![Vec::new(); self.layout.nodes().len()];
-        for (job, place) in self.places.iter().enumerate() {
-            for node in place.node.into_iter().chain(place.blocks.iter().map(|slot| slot.node)) {
-                holders[node].push(job);
-            }
-        }
-        holders
+        holders(&self.places, self.layout.nodes().len())
     }
 
     /// Returns the jobs whose departure leaves a block of GPUs of a type free on a node; `None` if all that
@@ -145,5 +139,34 @@ impl OnNodes<'_, '_> {
         let ring = if place.node == Some(node) { place.gpus[gpu_type] } else { 0 };
         let blocks = place.blocks.iter().filter(|slot| (slot.node, slot.gpu_type) == (node, gpu_type));
         ring + blocks.map(|slot| slot.count).sum::<u32>()
+    }
+}
+
+/// Returns the jobs with GPUs that are bound to a node, by node; each job once.
+fn holders(places: &[RingPlacement], nodes: usize) -> Vec<Vec<usize>> {
+    let mut holders: Vec<Vec<usize>> = vec![Vec::new(); nodes];
+    for (job, place) in places.iter().enumerate() {
+        for node in place.node.into_iter().chain(place.blocks.iter().map(|slot| slot.node)) {
+            // A job may have replicas of two types on a node.
+            if holders[node].last() != Some(&job) {
+                holders[node].push(job);
+            }
+        }
+    }
+    holders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Slot;
+
+    #[test]
+    fn a_job_with_replicas_of_two_types_on_a_node_holds_it_once() {
+        let block = |node, gpu_type| Slot { node, gpu_type, count: 2 };
+        let blocks = vec![block(1, 0), block(0, 0), block(1, 1)];
+        let across = RingPlacement { gpus: vec![4, 2], blocks, ..RingPlacement::nowhere(2) };
+        let inside = RingPlacement { gpus: vec![1, 0], node: Some(1), ..RingPlacement::nowhere(2) };
+        assert_eq!(holders(&[across, inside], 3), [vec![0], vec![0, 1], vec![]]);
     }
 }

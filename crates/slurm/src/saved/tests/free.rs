@@ -124,6 +124,21 @@ g1 q mix gpu:t4:4 gpu:t4:3(IDX:0-2)
 }
 
 #[test]
+fn of_two_states_the_more_severe_one_counts() {
+    let state = |first: &str, second: &str| {
+        let line = |partition: &str, state: &str| {
+            format!("NODELIST PARTITION STATE GRES\ng1 {partition} {state} gpu:t4:4\n")
+        };
+        let text = check(&(line("p", first) + &line("q", second)));
+        text.lines().next().expect("a node").split(' ').nth(1).expect("a state").to_owned()
+    };
+    let severe = ["idle", "maint", "unk", "drain", "down"];
+    for pair in severe.windows(2) {
+        assert_eq!([state(pair[0], pair[1]), state(pair[1], pair[0])], [pair[1]; 2]);
+    }
+}
+
+#[test]
 fn nodes_without_names_count_once() {
     let text = "PARTITION NODES GRES STATE\np 2 gpu:t4:4 idle\nq 2 gpu:t4:4 idle\n";
     assert_snapshot!(check(text), @"is ambiguous: gpu:t4:4 appears in several partitions, or in two identical lines, and these may be the same nodes; add the node names (%N or NodeList)");
