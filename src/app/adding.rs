@@ -81,7 +81,8 @@ impl AdditionOptions<'_> {
         let tell = || context.note("waiting for another hsched that adds jobs to this state directory");
         let lock = (!self.dry_run).then(|| state::root(context).map(|root| StateDir::lock_add(&root, tell)));
         let _lock = lock.transpose()?.transpose().map_err(|error| nothing(state::failure(&error)))?;
-        let wanted = DeferredChange::Add { jobs: jobs.to_vec(), restart: self.restart };
+        let planned_by = self.planned_by.clone();
+        let wanted = DeferredChange::Add { jobs: jobs.to_vec(), restart: self.restart, planned_by };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
             return self.defer(jobs, wanted).map_err(nothing);
         };

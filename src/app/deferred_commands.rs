@@ -149,18 +149,19 @@ fn play(
     rules: &Rules,
 ) -> (Vec<Event>, Option<String>) {
     let impossible = match &command.wanted {
-        DeferredChange::Add { jobs, restart } => {
+        DeferredChange::Add { jobs, restart, planned_by } => {
             if let Err(failure) = refuse_unknown(jobs, state).and_then(|()| refuse_others(jobs, state)) {
                 return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
             }
             let names = new_names(jobs, state, *restart);
-            match in_queue(&names, queue, state, rules.backend) {
-                Some(twice) => {
-                    let why = format!("{}: {}; nothing was added", rules.backend.already(), twice.jobs);
-                    return (Vec::new(), Some(why));
-                }
-                None => None,
+            if let Some(twice) = in_queue(&names, queue, state, rules.backend) {
+                let why = format!("{}: {}; nothing was added", rules.backend.already(), twice.jobs);
+                return (Vec::new(), Some(why));
             }
+            if planned_by.is_some() {
+                state.planned_by.clone_from(planned_by);
+            }
+            None
         }
         DeferredChange::Cancel { jobs } => {
             let unknown = jobs.iter().filter(|job| state.find(job).is_none() && state.script(job).is_none());
@@ -189,4 +190,24 @@ fn describe(command: &DeferredCommand) -> String {
         DeferredChange::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),
     };
     format!("deferred hsched {word} of {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hsched_fixtures::engine_states::rules;
+
+    #[test]
+    fn a_deferred_addition_sets_the_policy() {
+        let mut state = State::default();
+        let mut add = |planned_by: Option<&str>| {
+            let planned_by = planned_by.map(str::to_owned);
+            let wanted = DeferredChange::Add { jobs: Vec::new(), restart: false, planned_by };
+            let command = DeferredCommand { id: "1".into(), at: Time(0.0), wanted };
+            play(&mut state, &command, Time(0.0), &[], &rules());
+            state.planned_by.clone()
+        };
+        assert_eq!(add(Some("--policy sjf")).as_deref(), Some("--policy sjf"));
+        assert_eq!(add(None).as_deref(), Some("--policy sjf"));
+    }
 }

@@ -10,6 +10,10 @@ use hsched_ui::{Exit, Failure};
 /// File name extensions of batch scripts.
 const SCRIPTS: [&str; 6] = ["sh", "bash", "slurm", "sbatch", "job", "zsh"];
 
+/// First lines of YAML blocks in job files, cluster files, and the sweeps and tasks that `hsched import` reads. They show that
+/// standard input is YAML.
+const KEYS: [&str; 7] = ["jobs:", "nodes:", "parameters:", "hydra:", "resources:", "run: |", "run: >-"];
+
 /// Returns the failure for a script given in place of a job file; it names the right command.
 pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
     let file = name(path);
@@ -34,7 +38,7 @@ pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
 pub(crate) fn is_data(text: &str, path: &Path) -> bool {
     let looks_so = has_ending(path, &["yaml", "yml", "json"])
         || text.trim_start().starts_with('{')
-        || text.lines().any(|line| matches!(line.trim_end(), "jobs:" | "nodes:"));
+        || text.lines().any(|line| KEYS.contains(&line.trim_end()));
     looks_so && !is_script(text)
 }
 
@@ -136,6 +140,9 @@ mod tests {
         assert_eq!(check("jobs:\n  - name: a\n", "base.yaml").as_deref(), Some(yaml));
         assert!(check("jobs:\n", "-").is_some() && check("{\"jobs\": []}", "x").is_some());
         assert_eq!(check("#!/bin/sh\ncat <<E\njobs:\nE\n", "x.sh"), None);
+        assert!(check("method: grid\nparameters:\n  lr: {values: [1]}\n", "-").is_some());
+        assert!(check("hydra:\n  sweeper: {params: {lr: 1}}\n", "-").is_some());
+        assert!(check("resources:\n  accelerators: A100:1\nrun: |\n  python t.py\n", "-").is_some());
         assert_eq!(check("python t.py\n", "x"), None);
     }
 }

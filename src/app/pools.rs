@@ -1,6 +1,8 @@
 //! The pools of a state directory: each has a state directory of its own below it.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::app::context::Context;
 use crate::app::patterns::is_meant;
@@ -127,9 +129,12 @@ fn progress(context: &Context, root: &Path) -> impl Iterator<Item = PoolProgress
 fn newest(context: &Context, root: &Path) -> impl Iterator<Item = (PathBuf, State)> {
     let rules = state::rules(context);
     let entries = std::fs::read_dir(root.join(TOGETHER)).into_iter().flatten().flatten();
-    let mut roots: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    // The names do not tell: --run-id can give any name. Not every file system knows when a folder was created.
+    let time = |data: Metadata| data.created().or_else(|_| data.modified());
+    let aged = entries.map(|entry| (entry.metadata().and_then(time).ok(), entry.path()));
+    let mut roots: Vec<(Option<SystemTime>, PathBuf)> = aged.collect();
     roots.sort();
-    let pool = move |root: PathBuf| {
+    let pool = move |(_, root): (_, PathBuf)| {
         let state = StateDir::peek(&root, &rules).ok()?.state;
         (!state.jobs.is_empty()).then_some((root, state))
     };

@@ -218,7 +218,7 @@ fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
 /// come last.
 fn order(key: &str, metric: Option<&str>, a: &ResultRow, b: &ResultRow) -> Ordering {
     if metric.is_some() || matches!(key, "best" | "metric") {
-        return by_metric(a, b);
+        return by_metric(a.metric.as_ref(), b.metric.as_ref());
     }
     let column = |row: &ResultRow| match key {
         "name" => Some(row.run.name.as_str().into()),
@@ -233,12 +233,13 @@ fn order(key: &str, metric: Option<&str>, a: &ResultRow, b: &ResultRow) -> Order
     a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
 }
 
-fn by_metric(a: &ResultRow, b: &ResultRow) -> Ordering {
-    match (&a.metric, &b.metric) {
-        (Some(a), Some(b)) => match a.mode {
+/// Orders values of metrics, the best first; values of different metrics are ordered by the metrics' names.
+fn by_metric(a: Option<&RowMetric>, b: Option<&RowMetric>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a.name.cmp(&b.name).then_with(|| match a.mode {
             GoalMode::Min => a.best.total_cmp(&b.best),
             GoalMode::Max => b.best.total_cmp(&a.best),
-        },
+        }),
         (a, b) => a.is_none().cmp(&b.is_none()),
     }
 }
@@ -262,10 +263,39 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
                 .id(ErrorId::OptionNeeds);
         return Err(failure.hint(format!("they are: {names}")));
     }
-    let best = rows.into_iter().filter(|row| row.metric.is_some()).min_by(by_metric);
+    let best = rows.into_iter().filter(|row| row.metric.is_some());
+    let best = best.min_by(|a, b| by_metric(a.metric.as_ref(), b.metric.as_ref()));
     best.ok_or_else(|| {
         Failure::new(Exit::Failed, "no run has reported a metric")
             .id(ErrorId::NoMetric)
             .hint("hsched help program shows how a program reports metrics")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_several_metrics_have_one_order() {
+        let metric = |name: &str, mode: GoalMode, best: u32| {
+            let best = f64::from(best);
+            RowMetric { name: name.to_owned(), mode, best, best_epoch: 1, last: best }
+        };
+        let mut metrics: Vec<Option<RowMetric>> = vec![None];
+        for value in 0..20 {
+            metrics.push(Some(metric("loss", GoalMode::Min, value)));
+            metrics.push(Some(metric("acc", GoalMode::Max, value)));
+        }
+        metrics.sort_by(|a, b| by_metric(a.as_ref(), b.as_ref()));
+        let sorted: Vec<String> = metrics
+            .iter()
+            .map(|metric| {
+                metric.as_ref().map_or_else(String::new, |metric| format!("{} {}", metric.name, metric.best))
+            })
+            .collect();
+        assert_eq!(sorted[..2], ["acc 19", "acc 18"]);
+        assert_eq!(sorted[19..22], ["acc 0", "loss 0", "loss 1"]);
+        assert_eq!(sorted[40], "");
+    }
 }

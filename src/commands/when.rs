@@ -205,9 +205,6 @@ impl Args {
             )
             .id(ErrorId::OptionsConflict));
         };
-        if let Some(path) = &self.save {
-            save(path, queue)?;
-        }
         let question = ScriptQuestion {
             script,
             args: &self.script,
@@ -217,6 +214,7 @@ impl Args {
             futures: self.view.search.futures_alone(),
             budget: self.budget,
             is_live: self.view.snapshot.is_empty(),
+            save: self.save.as_deref(),
         };
         question.run(context, queue)
     }
@@ -279,7 +277,8 @@ impl Args {
     }
 }
 
-fn save(path: &std::path::Path, queue: &ClusterQueue) -> Result<(), Failure> {
+/// Saves the snapshot of a queue to a file.
+pub(super) fn save(path: &std::path::Path, queue: &ClusterQueue) -> Result<(), Failure> {
     let text = queue.snapshot.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &text).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))

@@ -9,6 +9,10 @@ use hsched_engine::render::Together;
 
 const LIMIT: &str = "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates \
      accounting/QOS policy (job submit limit, user's size and/or time limits)";
+const TOO_LONG: &str = "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: error: Batch job submission failed: Job \
+     violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
+const NO_REASON: &str = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, \
+     user's size and/or time limits)";
 const NO_ANSWER: &str = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation";
 
 fn program(folder: &Path, name: &str, text: &str) {
@@ -59,7 +63,7 @@ fn a_submit_limit_that_others_have_just_left_delays_the_next_allocation() {
 
 #[test]
 fn a_submission_that_may_have_succeeded_or_fails_for_long_is_left_to_the_user() {
-    for (message, tries) in [(LIMIT, 10), (NO_ANSWER, 1)] {
+    for (message, tries) in [(LIMIT, 10), (NO_REASON, 10), (TOO_LONG, 1), (NO_ANSWER, 1)] {
         let (output, calls) = resubmitted(usize::MAX >> 1, message);
         assert_eq!((output.status.code(), calls), (Some(85), tries), "{message}");
         let told = String::from_utf8_lossy(&output.stderr);

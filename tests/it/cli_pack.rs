@@ -148,6 +148,16 @@ fn status_shows_the_last_pool_even_if_it_has_ended() {
 }
 
 #[test]
+fn the_last_pool_is_the_newest_whatever_its_name() {
+    let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
+    for id in ["zeta", "20261127-alpha"] {
+        sandbox.run(&format!("{PACK} --run-id {id}").replace(" --run-id r1", "")).succeeds();
+    }
+    let note = sandbox.run("results s").exits(0).stderr;
+    assert!(note.ends_with("/together/20261127-alpha\n"), "{note}");
+}
+
+#[test]
 fn names_that_only_a_pool_has_are_found_there() {
     let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
     sandbox.run(PACK).succeeds();

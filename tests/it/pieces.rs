@@ -72,6 +72,16 @@ fn a_piece_has_the_options_of_the_script_and_submits_the_next() {
 }
 
 #[test]
+fn a_piece_has_the_options_of_the_environment() {
+    let sandbox = with("exit 0\n").variable("SBATCH_REQUEUE", "1").variable("SBATCH_CONSTRAINT", "a&b");
+    let text = std::fs::read_to_string(wrapper(&sandbox, "-- --account=lab")).expect("a script");
+    assert!(text.contains("\n#SBATCH '--constraint=a&b' --requeue --account=lab\n"), "{text}");
+    let refused =
+        with("exit 0\n").variable("SBATCH_ARRAY_INX", "1-3").run("submit train.sh --pieces 12h").exits(78);
+    assert!(refused.stderr.contains("a job array cannot run in pieces"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_chain_goes_on_while_checkpoints_change() {
     let (code, said, asked) = end_of("echo x >last.ckpt; exit 3\n", "");
     assert_eq!((code, asked.as_str()), (Some(85), RELEASED), "{said}");

@@ -220,6 +220,22 @@ fn a_slow_slurm_is_left_alone_and_the_age_of_the_queue_is_said() {
 }
 
 #[test]
+fn the_queue_that_is_saved_is_that_of_the_answer() {
+    let free = ["v1|gpu*|2-00:00:00|idle|gpu:v100:4|gpu:v100:0(IDX:N/A)|0/32/0/32|64000|400||none"];
+    let script = "#!/bin/sh\n#SBATCH --gres=gpu:v100:1 --time=60\n";
+    let sandbox = with("", &[]).printing("sinfo", &free).file("train.sh", script);
+    let when = "when train.sh --futures 5 --budget 1h";
+    sandbox.run(when).exits(0);
+    age_answer(&sandbox, 20.0, |_| {});
+    // The script would start at once, so the queue is read again.
+    sandbox.run(&format!("{when} --save queue.json")).exits(0);
+    let read = |text: String| -> Value { serde_json::from_str(&text).expect("JSON") };
+    let last = read(sandbox.text(&sandbox.state("queue/squeue.json")));
+    assert_eq!(read(sandbox.text(&sandbox.work("queue.json")))["taken_at"], last["at"]);
+    assert_eq!(sandbox.calls("squeue").iter().filter(|call| call[0] == "--all").count(), 2);
+}
+
+#[test]
 fn a_slurm_that_hangs_is_waited_for_as_long_as_is_said_and_no_number_is_made_up() {
     let sandbox = with("", &[]).program("squeue", "case $1 in --all) exec sleep 60;; esac");
     let ran = sandbox.run("when jobs.yaml --set slurm_timeout=1s");

@@ -86,6 +86,8 @@ fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let note = "note: cannot estimate when requests start: squeue: exit status: 1: no\n";
     assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    // The look has the time of the nodes.
+    assert!(!ran.stderr.contains(" d ago"), "{}", ran.stderr);
     assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
 }
 

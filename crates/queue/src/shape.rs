@@ -169,7 +169,8 @@ impl<'a> Shapes<'a> {
         known.any(|partition| partition.exclusive && partitions.contains(&Some(partition.name.as_str())))
     }
 
-    /// Returns the nodes of a partition that could be one of the shape's nodes if they were empty.
+    /// Returns the nodes of a partition that could be one of the shape's nodes if they were empty; none if the
+    /// partition is not up.
     fn set(&self, shape: &Shape, partition: Option<&str>, asks: &Asks) -> Vec<u32> {
         // A job that requests more nodes than it names may use other nodes as well, so the model ignores the
         // names.
@@ -178,11 +179,13 @@ impl<'a> Shapes<'a> {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
             number.is_none_or(|reservation| reservation.nodes.contains(&node.name))
         };
+        let is_closed = partition.is_some_and(|name| self.snapshot.closed_partitions.contains_key(name));
         let could = |node: &QueueNode| {
             let is_in =
                 partition.is_none_or(|name| node.partitions.is_empty() || node.partitions.contains(name));
             let total = self.total(node);
             node.usable == NodeUse::Up
+                && !is_closed
                 && is_in
                 && is_kept(node)
                 && asks.features.as_deref().is_none_or(|features| meets(features, &node.features))

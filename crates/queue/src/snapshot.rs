@@ -22,8 +22,12 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     pub nodes: Vec<QueueNode>,
+    /// Partitions that are up, or whose state is unknown.
     #[serde(default)]
     pub partitions: Vec<QueuePartition>,
+    /// The states of the other partitions, such as `DOWN`, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub closed_partitions: BTreeMap<String, String>,
     #[serde(default)]
     pub reservations: Vec<Reservation>,
     /// Running and pending jobs, in any order.

@@ -30,6 +30,7 @@ impl Snapshot {
             cluster: None,
             nodes: Vec::new(),
             partitions: Vec::new(),
+            closed_partitions: BTreeMap::new(),
             reservations: Vec::new(),
             jobs: Vec::new(),
             scheduling: Scheduling::default(),

@@ -37,16 +37,14 @@ const MAY_BE_HEARD: [&str; 5] = [
 ];
 
 /// Messages of a controller that would accept the same request at another time, in lower case.
-const LATER: [&str; 5] = [
-    "job submit limit",
-    "maxsubmit",
-    "rate limit exceeded",
-    "temporarily unable",
-    "resource temporarily unavailable",
-];
+const LATER: [&str; 4] =
+    ["maxsubmit", "rate limit exceeded", "temporarily unable", "resource temporarily unavailable"];
 
 /// Messages that may not appear for a smaller job array, in lower case.
-const TOO_LARGE: [&str; 3] = ["job submit limit", "maxsubmit", "job array specification"];
+const TOO_LARGE: [&str; 2] = ["maxsubmit", "job array specification"];
+
+/// Part of Slurm's message about all limits of QOS and associations, in lower case.
+const POLICY: &str = "job submit limit";
 
 /// Prefixes of the messages of Slurm's programs.
 const INTRODUCTIONS: [&str; 3] = ["error: ", "Batch job submission failed: ", "allocation failure: "];
@@ -55,7 +53,9 @@ impl RequestError {
     /// Returns whether Slurm may accept a job array with fewer tasks.
     pub fn is_about_size(&self) -> bool {
         match self {
-            Self::Refused { message } | Self::Deferred { message } => has_any(message, &TOO_LARGE),
+            Self::Refused { message } | Self::Deferred { message } => {
+                has_any(message, &TOO_LARGE) || is_about_submit_limit(message)
+            }
             Self::Unreachable { .. } | Self::Unclear { .. } => false,
         }
     }
@@ -77,7 +77,7 @@ impl RequestError {
                 let message = said(program, stderr);
                 if has_any(&message, &MAY_BE_HEARD) {
                     Self::Unclear { message }
-                } else if has_any(&message, &LATER) {
+                } else if has_any(&message, &LATER) || is_about_submit_limit(&message) {
                     Self::Deferred { message }
                 } else if message.is_empty() {
                     Self::Refused { message: format!("{program} gave no reason ({status})") }
@@ -96,6 +96,17 @@ impl RequestError {
 fn has_any(text: &str, phrases: &[&str]) -> bool {
     let text = text.to_lowercase();
     phrases.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Returns whether a message of [`said`] is about a limit on the number of submitted jobs.
+///
+/// Slurm has one message for all limits. The line before it is the reason, one word such as
+/// `AssocMaxSubmitJobLimit` or `QOSMaxWallDurationPerJobLimit`. Without a reason, a submit limit is assumed.
+fn is_about_submit_limit(message: &str) -> bool {
+    let lines: Vec<&str> = message.split("; ").collect();
+    let Some(place) = lines.iter().position(|line| has_any(line, &[POLICY])) else { return false };
+    let reason = place.checked_sub(1).map(|before| lines[before]).filter(|line| !line.contains(' '));
+    reason.is_none_or(|reason| reason.contains("Submit"))
 }
 
 /// Returns a program's message in one line, without its usual prefixes.

@@ -145,6 +145,27 @@ mod tests {
     }
 
     #[test]
+    fn only_a_submit_limit_allows_the_same_request_later() {
+        let check = |reason: &str, is_later: bool| {
+            let stderr = format!(
+                "{reason}sbatch: error: Batch job submission failed: Job violates accounting/QOS policy \
+                 (job submit limit, user's size and/or time limits)\n"
+            );
+            let error = failure("exit status: 1", &stderr);
+            assert_eq!(matches!(error, RequestError::Deferred { .. }), is_later, "{error:?}");
+            assert_eq!(matches!(error, RequestError::Refused { .. }), !is_later, "{error:?}");
+            assert_eq!(error.is_about_size(), is_later, "{error:?}");
+        };
+        for reason in ["AssocMaxSubmitJobLimit", "QOSMaxSubmitJobPerUserLimit", "AssocGrpSubmitJobsLimit"] {
+            check(&format!("sbatch: error: {reason}\n"), true);
+        }
+        check("", true);
+        check("sbatch: error: Reached jobs per hour limit\n", true);
+        check("sbatch: error: QOSMaxWallDurationPerJobLimit\n", false);
+        check("sbatch: lua: hello\nsbatch: error: AssocMaxGRESPerJob\n", false);
+    }
+
+    #[test]
     fn an_answer_without_a_number_is_no_certainty() {
         let output = CommandOutput { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
         let error = submitted(Ok(output)).expect_err("no number");

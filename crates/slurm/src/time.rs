@@ -14,6 +14,13 @@ pub fn unix(text: &str) -> Option<f64> {
     unix_in(&Local, text)
 }
 
+/// Returns the last time that a date may be: in the hour repeated at the end of summer time, the second
+/// occurrence.
+pub(crate) fn latest_unix(text: &str) -> Option<f64> {
+    let local = NaiveDateTime::parse_from_str(text.trim(), FORMAT).ok()?;
+    Some(to_f64(Local.from_local_datetime(&local).latest()?.timestamp()))
+}
+
 /// Returns the date in Slurm's format on this machine, in whole seconds.
 pub fn text(time: DateTime<Utc>) -> String {
     time.with_timezone(&Local).format(FORMAT).to_string()
@@ -56,6 +63,7 @@ mod tests {
             let time = DateTime::from_timestamp(seconds.into(), 0).expect("a date");
             let difference = unix(&text(time)).expect("a date") - f64::from(seconds);
             prop_assert!(difference == 0.0 || (-7200.0..0.0).contains(&difference), "{difference}");
+            prop_assert!(latest_unix(&text(time)).expect("a date") >= f64::from(seconds));
         }
 
         #[test]

@@ -133,11 +133,13 @@ fn seen(
         later: rest.later.text.as_deref().map(|text| (rest.later.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
-    let snapshot = queue::snapshot(texts, QueueLook { at: squeue.at, user: &user_name() });
+    // If Slurm never showed its queue, the look has only nodes.
+    let at = if squeue.text.is_some() { squeue.at } else { sinfo.at };
+    let snapshot = queue::snapshot(texts, QueueLook { at, user: &user_name() });
     let mut snapshot =
         snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     site.keep_growth(&mut snapshot);
-    let age = state::now(context).since(squeue.at);
+    let age = state::now(context).since(at);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
     Ok(AgedSnapshot { snapshot, age })

@@ -59,9 +59,11 @@ pub(crate) fn by_sbatch(reading: &ScriptReading, file: &str) -> Option<ScriptRef
     Some(ScriptRefusal { why, remedy })
 }
 
-/// Returns why a cluster refuses a script: a partition, a generic resource or a GPU type that it lacks.
+/// Returns why a cluster refuses a script: a partition that it lacks or that accepts no jobs, or a generic resource or
+/// a GPU type that it lacks.
 pub(crate) fn by_site(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -> Option<ScriptRefusal> {
     unknown_partition(reading, file, snapshot)
+        .or_else(|| closed_partition(reading, snapshot))
         .or_else(|| unknown_resource(reading, snapshot.gres_types.as_ref(), &types(snapshot)))
         .or_else(|| unknown_type(reading, snapshot))
 }
@@ -127,9 +129,11 @@ fn gpu_option<'a>(reading: &'a ScriptReading, word: &str) -> Option<&'a ScriptOp
 /// Returns the refusal of a partition that the cluster lacks.
 fn unknown_partition(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -> Option<ScriptRefusal> {
     let partitions = &snapshot.partitions;
-    let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
-    let names = option.value.as_deref()?;
-    let is_known = |name: &str| partitions.iter().any(|partition| partition.name == name);
+    let (option, names) = partition(reading)?;
+    let is_known = |name: &str| {
+        partitions.iter().any(|partition| partition.name == name)
+            || snapshot.closed_partitions.contains_key(name)
+    };
     let wrong: Vec<&str> = names.split(',').map(str::trim).filter(|name| !is_known(name)).collect();
     let known: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
     (!partitions.is_empty() && !wrong.is_empty()).then(|| {
@@ -143,12 +147,31 @@ fn unknown_partition(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -
     })
 }
 
-/// Returns notes on an account, a QOS and a reservation that Slurm does not show to the user: `sbatch` refuses
+/// Returns the last option that names partitions, with its value.
+fn partition(reading: &ScriptReading) -> Option<(&ScriptOption, &str)> {
+    let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
+    Some((option, option.value.as_deref()?))
+}
+
+/// Returns the refusal of a partition that accepts no jobs. A partition that is `DOWN` accepts them.
+fn closed_partition(reading: &ScriptReading, snapshot: &Snapshot) -> Option<ScriptRefusal> {
+    let (option, names) = partition(reading)?;
+    let closed = names.split(',').filter_map(|name| snapshot.closed_partitions.get_key_value(name.trim()));
+    let mut closed = closed.filter(|(_, state)| ["DRAIN", "INACTIVE"].contains(&state.as_str()));
+    let (name, state) = closed.next()?;
+    let why = format!("{}--partition={names}: partition {name} is {state}", place(option));
+    Some(ScriptRefusal { why, remedy: Some("submit it when the partition is UP".to_owned()) })
+}
+
+/// Returns notes on a partition that is not up, and on an account, a QOS and a reservation that Slurm does not show to the user: `sbatch` refuses
 /// them if they do not exist or the site enforces associations.
 pub(crate) fn doubts(reading: &ScriptReading, snapshot: &Snapshot) -> Vec<String> {
     let Some(total) = reading.request.as_ref().map(|request| &request.total) else { return Vec::new() };
     let accounts: Vec<&str> = snapshot.accounts.iter().map(|account| account.name.as_str()).collect();
     let mut notes = Vec::new();
+    let names = partition(reading).into_iter().flat_map(|(_, names)| names.split(','));
+    let closed = names.filter_map(|name| snapshot.closed_partitions.get_key_value(name.trim()));
+    notes.extend(closed.map(|(name, state)| format!("partition {name} is {state}: it starts no new jobs")));
     if let Some(name) =
         total.account.as_deref().filter(|name| !accounts.is_empty() && !accounts.contains(name))
     {
@@ -235,6 +258,31 @@ mod tests {
         let refusal = by_sbatch(&read("--gres=GPU:2"), "a.sh").expect("refused");
         assert_eq!(refusal.why, "line 2: Invalid generic resource (gres) specification");
         assert_eq!(refusal.remedy.as_deref(), Some("if you mean GPUs, write --gres=gpu:2"));
+    }
+
+    #[test]
+    fn a_partition_that_is_down_accepts_jobs_that_do_not_start() {
+        let mut site = snapshot("");
+        let closed = [("big", "DOWN"), ("old", "INACTIVE"), ("slow", "DRAIN")];
+        site.closed_partitions = closed.map(|(name, state)| (name.to_owned(), state.to_owned())).into();
+        let check = |names: &str, why: Option<&str>, notes: &[&str]| {
+            let reading = read(&format!("--partition={names}"));
+            let refusal = by_site(&reading, "a.sh", &site).map(|refusal| refusal.why);
+            let why = why.map(|why| format!("line 2, --partition={names}: {why}"));
+            assert_eq!(
+                (refusal, doubts(&reading, &site)),
+                (why, notes.iter().map(ToString::to_string).collect())
+            );
+        };
+        check("gpu", None, &[]);
+        check("gpu,big", None, &["partition big is DOWN: it starts no new jobs"]);
+        check(
+            "old",
+            Some("partition old is INACTIVE"),
+            &["partition old is INACTIVE: it starts no new jobs"],
+        );
+        check("slow", Some("partition slow is DRAIN"), &["partition slow is DRAIN: it starts no new jobs"]);
+        check("none", Some("this cluster has no partition none; it has gpu"), &[]);
     }
 
     #[test]

@@ -222,7 +222,13 @@ impl<'a> JobFinder<'a> {
             return Ok(found);
         }
         let since = self.context.clock.now() - PAST;
-        let printed = self.context.slurm.ask(&sacct::named_command(name, since)).unwrap_or_default();
+        let printed = self.context.slurm.ask(&sacct::named_command(name, since));
+        let printed = printed.map_err(|error| {
+            let message = format!(
+                "{name}: you have no job of this name in the queue, and the accounting does not answer"
+            );
+            Failure::new(Exit::Failed, message).id(ErrorId::UnknownJob).hint(error.to_string())
+        })?;
         let (records, _) = sacct::parse(&printed).unwrap_or_default();
         let last = records.into_iter().max_by(|one, other| one.submit_time.cmp(&other.submit_time));
         if let Some(record) = last {

@@ -1,12 +1,12 @@
 //! `hsched submit SCRIPT --pieces TIME`: submits a user's script, unchanged, as a chain of Slurm jobs.
 
-use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::slurm::script::{Script, ScriptFile};
 use crate::app::slurm::script_files::WRAPPER;
 use crate::app::{file_kind, input, state};
 use crate::commands::cli::{json_text, print};
@@ -15,7 +15,7 @@ use hsched_engine::store::{StateDir, WORKDIR, keep_first_piece, pieces_folder};
 use hsched_model::formats::ValueError;
 use hsched_model::number::to_u64;
 use hsched_model::{ErrorId, JobId, Seconds, formats};
-use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, read_script};
+use hsched_slurm::script::{OptionSource, ScriptReading};
 use hsched_slurm::{RequestError, sbatch};
 use hsched_ui::{Exit, Failure, duration};
 
@@ -74,7 +74,9 @@ impl PiecesArgs {
             let message = format!("{name:?}: the name of the script has a control character");
             return Err(Failure::new(Exit::BadInput, message).id(ErrorId::NameFormat).hint("rename it"));
         }
-        let reading = read(&bytes, name, chain.sbatch);
+        let file = ScriptFile { path: PathBuf::from(name), bytes: bytes.clone() };
+        let script = Script::new(Some(file), chain.sbatch);
+        let reading = script.reading(None);
         refuse(chain.script, &reading)?;
         if reading
             .options
@@ -85,7 +87,8 @@ impl PiecesArgs {
         }
         let root = state::root(context)?;
         let folder = pieces_folder(&root, chain.run);
-        let text = self.wrapper(context, chain, &folder, name, &text, &reading)?;
+        let asked = script.options(&reading, &[]);
+        let text = self.wrapper(context, chain, &folder, (name, &text), &reading, asked)?;
         if chain.dry_run {
             return said(context, chain, name, &folder, &FirstPiece::Shown { script: &text });
         }
@@ -102,15 +105,15 @@ impl PiecesArgs {
         said(context, chain, name, &folder, &FirstPiece::Submitted { job_id: id.to_string() })
     }
 
-    /// Returns the text of the wrapper script.
+    /// Returns the text of the wrapper script, with the options of the environment and the command line in `asked`.
     fn wrapper(
         &self,
         context: &Context,
         chain: &Chain,
         folder: &Path,
-        name: &str,
-        text: &str,
+        (name, text): (&str, &str),
         reading: &ScriptReading,
+        asked: Vec<String>,
     ) -> Result<String, Failure> {
         let utf8 = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
@@ -125,7 +128,7 @@ impl PiecesArgs {
         let (wrapper, script) =
             (utf8(&folder.join(WRAPPER).join(name))?, utf8(&folder.join("script").join(name))?);
         let chain_options = Pieces::options(chain.limit, grace).into_iter().map(|option| vec![option]);
-        let asked = (!chain.sbatch.is_empty()).then(|| chain.sbatch.to_vec());
+        let asked = (!asked.is_empty()).then_some(asked);
         let pieces = Pieces {
             name,
             run: chain.run,
@@ -166,18 +169,6 @@ fn first_piece(context: &Context, directory: &StateDir, run: &str, wrapper: &Pat
 
 /// Number of consecutive pieces that may fail although they saved.
 const RETRIES: u32 = 3;
-
-fn read(bytes: &[u8], name: &str, sbatch: &[String]) -> ScriptReading {
-    let environment = BTreeMap::new();
-    let source = ScriptSource {
-        script: Some(bytes),
-        file_name: name,
-        command_line: sbatch,
-        environment: &environment,
-        version: None,
-    };
-    read_script(&source)
-}
 
 /// Refuses scripts that sbatch refuses, options that do not work in pieces, and scripts that are not a single
 /// job.
@@ -288,6 +279,11 @@ fn time(text: &str) -> Result<Seconds, ValueError> {
 mod tests {
     use super::*;
 
+    fn read(text: &[u8]) -> ScriptReading {
+        let file = ScriptFile { path: PathBuf::from("x"), bytes: text.to_vec() };
+        Script::as_submitted(file, &[]).reading(None)
+    }
+
     #[test]
     fn the_header_ends_at_the_first_command() {
         let text =
@@ -298,11 +294,10 @@ mod tests {
 
     #[test]
     fn a_script_may_say_on_which_signal_it_saves() {
-        let check = |option: &str| {
-            own_signal(&read(format!("#!/bin/bash\n#SBATCH --signal={option}\n").as_bytes(), "x", &[]))
-        };
+        let check =
+            |option: &str| own_signal(&read(format!("#!/bin/bash\n#SBATCH --signal={option}\n").as_bytes()));
         assert_eq!(check("B:TERM@90"), ("TERM".to_owned(), Some(Seconds(90.0))));
         assert_eq!(check("SIGUSR2"), ("USR2".to_owned(), Some(Seconds(60.0))));
-        assert_eq!(own_signal(&read(b"#!/bin/bash\n", "x", &[])), (String::new(), None));
+        assert_eq!(own_signal(&read(b"#!/bin/bash\n")), (String::new(), None));
     }
 }

@@ -19,7 +19,7 @@ use hsched_engine::{Answer, RequestPart, ScriptFacts, ScriptJob, ScriptSubmissio
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, JobName, Seconds, Time};
 use hsched_slurm::live::script_command;
-use hsched_slurm::script::{ScriptReading, SlurmVersion, TimeLimit};
+use hsched_slurm::script::{OptionSource, ScriptOption, ScriptReading, SlurmVersion, TimeLimit};
 use hsched_slurm::site::Config;
 use hsched_ui::{Exit, Failure};
 
@@ -201,8 +201,10 @@ fn refuse(context: &Context, name: &str, reading: &ScriptReading) -> Result<(), 
             None => failure,
         });
     }
-    let found =
-        REFUSED.iter().find(|(option, _)| reading.options.iter().any(|candidate| candidate.name == *option));
+    let is_refused = |option: &str| {
+        reading.options.iter().any(|candidate| candidate.name == option && !is_own_cluster(candidate))
+    };
+    let found = REFUSED.iter().find(|(option, _)| is_refused(option));
     match found {
         Some((option, why)) => {
             Err(Failure::new(Exit::BadInput, format!("{name}: --{option} cannot be used: {why}"))
@@ -210,6 +212,13 @@ fn refuse(context: &Context, name: &str, reading: &ScriptReading) -> Result<(), 
         }
         None => Ok(()),
     }
+}
+
+/// Returns whether an option only names the cluster that all commands of hsched use: Slurm's programs read
+/// `SLURM_CLUSTERS`.
+fn is_own_cluster(option: &ScriptOption) -> bool {
+    let is_of_all = matches!(&option.source, OptionSource::Environment(name) if name == "SLURM_CLUSTERS");
+    is_of_all && option.value.as_deref().is_some_and(|names| !names.contains(',') && names != "all")
 }
 
 fn dry_run(context: &Context, input: &ScriptInput, name: &JobName, command: &str) -> Result<Exit, Failure> {
@@ -260,7 +269,30 @@ fn said(
 
 #[cfg(test)]
 mod tests {
-    use super::job_name;
+    use std::collections::BTreeMap;
+
+    use hsched_slurm::script::{ScriptSource, read_script};
+
+    use super::{is_own_cluster, job_name};
+
+    #[test]
+    fn the_cluster_of_all_commands_is_no_other_cluster() {
+        let check = |name: &str, value: &str, words: &[&str], expected: &[bool]| {
+            let reading = read_script(&ScriptSource {
+                script: Some(b"#!/bin/sh\n"),
+                file_name: "x",
+                command_line: &words.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                environment: &BTreeMap::from([(name.to_owned(), value.to_owned())]),
+                version: None,
+            });
+            let own: Vec<bool> = reading.options.iter().map(is_own_cluster).collect();
+            assert_eq!(own, expected, "{name}={value} {words:?}");
+        };
+        check("SLURM_CLUSTERS", "north", &[], &[true]);
+        check("SLURM_CLUSTERS", "north", &["--clusters=south"], &[true, false]);
+        check("SLURM_CLUSTERS", "north,south", &[], &[false]);
+        check("SBATCH_CLUSTERS", "north", &[], &[false]);
+    }
 
     #[test]
     fn every_name_of_slurm_becomes_one_of_hsched() {

@@ -1,6 +1,7 @@
 //! `hsched when SCRIPT`: when a batch script would start, and which small changes make it start sooner.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::app::cluster_queue::ClusterQueue;
@@ -14,6 +15,7 @@ use crate::app::speeds::SpeedArgs;
 use crate::commands::change_number;
 use crate::commands::cli::{json_text, print};
 use crate::commands::script::{when_json, when_text};
+use crate::commands::when::save;
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, GpuType};
 use hsched_queue::PastRuns;
@@ -52,6 +54,8 @@ pub(in crate::commands) struct ScriptQuestion<'a> {
     pub budget: Duration,
     /// Whether calls to Slurm are allowed.
     pub is_live: bool,
+    /// The file for the snapshot on which the answer is based.
+    pub save: Option<&'a Path>,
 }
 
 /// A script with its estimates.
@@ -87,6 +91,9 @@ impl ScriptQuestion<'_> {
             Some(queue) => self.report(context, &reading, queue, version)?,
             None => report,
         };
+        if let Some(path) = self.save {
+            save(path, report.queue)?;
+        }
         if (self.args.apply.is_some() || self.args.submit.is_some()) && report.why_not().is_none() {
             self.was_shown(context, &report)?;
         }

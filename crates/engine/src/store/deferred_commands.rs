@@ -21,8 +21,15 @@ use hsched_model::{Job, JobName, Time};
 /// A change to the jobs that the user requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeferredChange {
-    Add { jobs: Vec<Job>, restart: bool },
-    Cancel { jobs: Vec<JobName> },
+    /// `planned_by` has the policy's options for `watch`, if the command has any.
+    Add {
+        jobs: Vec<Job>,
+        restart: bool,
+        planned_by: Option<String>,
+    },
+    Cancel {
+        jobs: Vec<JobName>,
+    },
 }
 
 /// A command that waits for the lock.
@@ -59,6 +66,8 @@ enum WantedFile {
     Add {
         jobs: Vec<Value>,
         restart: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        planned_by: Option<String>,
     },
     Cancel {
         jobs: Vec<String>,
@@ -75,7 +84,7 @@ impl DeferredChange {
     /// Returns the events that the command stands for.
     pub fn events(&self) -> Vec<Event> {
         match self {
-            Self::Add { jobs, restart } => {
+            Self::Add { jobs, restart, .. } => {
                 let added = |job: &Job| Event::Added { job: Box::new(job.clone()), restart: *restart };
                 jobs.iter().map(added).collect()
             }
@@ -104,9 +113,11 @@ impl DeferredCommand {
 
     fn to_json(&self) -> Result<String, StateError> {
         let wanted = match &self.wanted {
-            DeferredChange::Add { jobs, restart } => {
-                WantedFile::Add { jobs: jobs.iter().map(formats::jobs::to_json).collect(), restart: *restart }
-            }
+            DeferredChange::Add { jobs, restart, planned_by } => WantedFile::Add {
+                jobs: jobs.iter().map(formats::jobs::to_json).collect(),
+                restart: *restart,
+                planned_by: planned_by.clone(),
+            },
             DeferredChange::Cancel { jobs } => {
                 WantedFile::Cancel { jobs: jobs.iter().map(ToString::to_string).collect() }
             }
@@ -125,9 +136,9 @@ impl DeferredCommand {
             return Err(format!("its schema is {}; this version reads {SCHEMA}", file.schema));
         }
         let wanted = match file.wanted {
-            WantedFile::Add { jobs, restart } => {
-                let jobs = formats::jobs::from_json(&jobs);
-                DeferredChange::Add { jobs: jobs.map_err(|problems| problems.to_string())?, restart }
+            WantedFile::Add { jobs, restart, planned_by } => {
+                let jobs = formats::jobs::from_json(&jobs).map_err(|problems| problems.to_string())?;
+                DeferredChange::Add { jobs, restart, planned_by }
             }
             WantedFile::Cancel { jobs } => {
                 let jobs: Result<_, _> = jobs.iter().map(|name| JobName::new(name)).collect();
@@ -200,4 +211,19 @@ pub(super) fn remove(root: &Path, taken: &BTreeSet<String>) -> BTreeSet<String> 
         sync(&root.join(WISHES));
     }
     left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_addition_is_read_as_written() {
+        for planned_by in [None, Some("--policy sjf".to_owned())] {
+            let wanted = DeferredChange::Add { jobs: Vec::new(), restart: true, planned_by };
+            let command = DeferredCommand { id: "1".into(), at: Time(2.0), wanted };
+            let text = FILE.put(command.to_json().expect("JSON"));
+            assert_eq!(DeferredCommand::parse("1", text.as_ref()), Ok(command));
+        }
+    }
 }

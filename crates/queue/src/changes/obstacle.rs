@@ -9,10 +9,16 @@ use crate::{QueueNode, QueuePartition, Request, Snapshot, meets};
 use hsched_model::formats::nearest;
 use hsched_model::{GpuAsk, GpuType};
 
-/// Returns why a request never starts regardless of other jobs, according to partitions and nodes; `None` if
+/// Returns why a request does not start regardless of other jobs, according to partitions and nodes; `None` if
 /// it may start.
 pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let names = room::partitions(snapshot, request);
+    let closed = names.iter().map(|name| snapshot.closed_partitions.get_key_value(*name));
+    let closed: Option<Vec<String>> =
+        closed.map(|closed| closed.map(|(name, state)| format!("partition {name} is {state}"))).collect();
+    if let Some(closed) = closed.filter(|closed| !closed.is_empty()) {
+        return Some(closed.join("; "));
+    }
     let known: Vec<&QueuePartition> =
         snapshot.partitions.iter().filter(|partition| names.contains(&partition.name.as_str())).collect();
     if !known.is_empty() && !known.iter().any(|partition| takes(partition, snapshot, request)) {
@@ -155,5 +161,19 @@ mod tests {
             why("v100", 40),
             format!("{no_node} 40 v100 GPUs for it: {there}; all together have 6 v100")
         );
+    }
+
+    #[test]
+    fn a_partition_that_is_down_starts_no_job() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu"}], "closed_partitions": {"big": "DOWN"},
+            "nodes": [{"name": "n1", "partitions": ["big", "gpu"], "gpus": [{"type": "v100", "count": 4}]}]}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let check = |partition: &str, expected: Option<&str>| {
+            let request = Request { partition: Some(partition.into()), ..test_request(1, "v100", 4) };
+            assert_eq!(obstacle(&snapshot, &request).as_deref(), expected, "{partition}");
+        };
+        check("big", Some("partition big is DOWN"));
+        check("gpu", None);
+        check("big,gpu", None);
     }
 }

@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 
 use super::script_jobs::base_id;
 use crate::permission;
+use crate::record::one_line;
 use crate::{ExitStatus, JobRecord, QueuedJob, SlurmState, holdings, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{
     End, Gpus, JobState, QueueReason, QueueState, ScriptJob, Sighting, State, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Cluster, JobId, JobName, Time};
+
+/// Longest time, in seconds, by which the controller's clock may be behind: Slurm accepts no requests if the
+/// clocks differ by more.
+const CLOCKS: f64 = 300.0;
 
 /// The user's queue, by hsched's submissions.
 pub(super) struct UserQueue<'a> {
@@ -58,12 +63,10 @@ impl<'a> UserQueue<'a> {
     pub(super) fn of_script(&self, script: &ScriptJob) -> Vec<&'a QueuedJob> {
         let submission = &script.submission;
         let is_own = |queued: &&&QueuedJob| {
-            let is_same_time = match (&submission.submit_time, queued.submit_time.as_deref()) {
-                (Some(recorded), Some(other)) => recorded == other,
-                (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= submission.meant.0),
-                (_, None) => true,
-            };
-            submission.job_id == Some(base_id(queued)) && queued.name == script.slurm_name && is_same_time
+            let submit_time = queued.submit_time.as_deref();
+            submission.job_id == Some(base_id(queued))
+                && queued.name == one_line(&script.slurm_name)
+                && is_in_time(submission.submit_time.as_deref(), submit_time, submission.meant)
         };
         let bare = || self.bare.iter().filter(is_own).copied().collect();
         let Some(mut jobs) = self.by_tag.get(&Tag::of(&script.key())).cloned() else { return bare() };
@@ -194,14 +197,24 @@ fn is_same(
     id: JobId,
     submit_time: Option<&str>,
 ) -> bool {
-    let named = attempt.job_id == Some(id) && name == of.name();
-    let in_time = match (attempt.submit_time.as_deref(), submit_time) {
-        (Some(recorded), Some(other)) => recorded == other,
-        // Slurm's times are in whole seconds.
-        (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= attempt.meant.0),
+    attempt.job_id == Some(id)
+        && name == of.name()
+        && is_in_time(attempt.submit_time.as_deref(), submit_time, attempt.meant)
+}
+
+/// Returns whether a Slurm job with this submit time may be that of a submission: `recorded` is the
+/// submission's submit time in the queue, and `meant` is when it was decided.
+fn is_in_time(recorded: Option<&str>, submit_time: Option<&str>, meant: Time) -> bool {
+    match (recorded, submit_time) {
+        (Some(recorded), Some(submit_time)) => recorded == submit_time,
+        (None, Some(submit_time)) => is_after(meant, submit_time),
         (_, None) => true,
-    };
-    named && in_time
+    }
+}
+
+/// Returns whether the controller may have printed this submit time for a submission decided at `meant`.
+pub(super) fn is_after(meant: Time, submit_time: &str) -> bool {
+    time::latest_unix(submit_time).is_none_or(|at| at + CLOCKS >= meant.0)
 }
 
 pub(super) fn end(state: &SlurmState, exit: Option<ExitStatus>) -> End {

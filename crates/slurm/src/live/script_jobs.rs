@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::observe::{UserQueue, end, reason};
+use super::observe::{UserQueue, end, is_after, reason};
+use crate::record::one_line;
 use crate::{CommandLine, ExitStatus, JobRecord, QueuedJob, SlurmState, sbatch, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{End, QueueState, ScriptFacts, ScriptJob, ScriptSighting, Sighting};
@@ -108,9 +109,13 @@ pub(super) fn recorded(script: &ScriptJob, records: &[JobRecord]) -> Option<Scri
             || record.array == Some(base)
             || record.het.is_some_and(|(leader, _)| leader == base);
         // A controller that loses its state assigns ids again.
-        let is_new = record.submit_time.as_deref().and_then(time::unix);
-        let is_new = is_new.is_none_or(|at| at + 1.0 >= script.submission.meant.0);
-        is_part && is_new && record.name == script.slurm_name
+        let is_new = match (script.submission.submit_time.as_deref(), record.submit_time.as_deref()) {
+            // If Slurm has requeued the job since then, it has a later submit time.
+            (Some(known), Some(submit_time)) => time::unix(known) <= time::latest_unix(submit_time),
+            (None, Some(submit_time)) => is_after(script.submission.meant, submit_time),
+            (_, None) => true,
+        };
+        is_part && is_new && record.name == one_line(&script.slurm_name)
     };
     let mut latest: BTreeMap<JobId, &JobRecord> = BTreeMap::new();
     for record in records.iter().filter(is_own) {
@@ -165,4 +170,63 @@ fn script_end(state: &SlurmState, exit: Option<ExitStatus>) -> End {
 
 fn moment(text: Option<&str>) -> Option<Time> {
     text.and_then(time::unix).map(Time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::FIELD_END;
+    use crate::sacct;
+    use hsched_engine::ScriptSubmission;
+    use hsched_model::JobName;
+
+    /// Returns a script that was submitted as job 7, with its submit time in the queue.
+    fn script(slurm_name: &str, meant: &str, submit_time: Option<&str>) -> ScriptJob {
+        let submission = ScriptSubmission {
+            job_id: Some(JobId(7)),
+            submit_time: submit_time.map(str::to_owned),
+            ..ScriptSubmission::new("r", moment(Some(meant)).expect("a time"))
+        };
+        ScriptJob {
+            name: JobName::new("a.sh").expect("a name"),
+            slurm_name: slurm_name.into(),
+            script: "/w/a.sh".into(),
+            submitted_in: "/w".into(),
+            workdir: "/w".into(),
+            options: Vec::new(),
+            comment: None,
+            outputs: Vec::new(),
+            tasks: None,
+            may: std::collections::BTreeSet::new(),
+            added: Time(0.0),
+            last: (Time(0.0), String::new()),
+            submission,
+            end: None,
+            next: None,
+        }
+    }
+
+    /// Returns whether a completed job 7 with this name and submit time in accounting is that of the script.
+    fn is_found(script: &ScriptJob, name: &str, submit_time: &str) -> bool {
+        let end = "2026-11-01T09:00:00";
+        let fields = ["7", "7", "COMPLETED", "0:0", "0:0", submit_time, end, end, "gpu", "n1", name, ""]
+            .join(&FIELD_END.to_string());
+        let (records, notes) = sacct::parse(&format!("{fields}\n")).expect("a record");
+        assert!(notes.is_empty(), "{notes:?}");
+        recorded(script, &records).is_some()
+    }
+
+    #[test]
+    fn an_end_in_accounting_is_recognised_by_id_name_and_submit_time() {
+        let meant = "2026-11-01T08:00:00";
+        let spaced = script("my  job", meant, None);
+        assert!(is_found(&spaced, "my  job", meant) && !is_found(&spaced, "my jobs", meant));
+        let queued = script("a", meant, Some("2026-11-01T07:59:58"));
+        assert!(is_found(&queued, "a", "2026-11-01T07:59:58"), "the controller's clock is behind");
+        assert!(is_found(&queued, "a", "2026-11-01T08:30:00"), "requeued");
+        assert!(!is_found(&queued, "a", "2026-11-01T07:59:57"), "another job with the same id");
+        let unseen = script("a", meant, None);
+        assert!(is_found(&unseen, "a", "2026-11-01T07:58:00"), "the controller's clock is behind");
+        assert!(!is_found(&unseen, "a", "2026-11-01T07:00:00"), "another job with the same id");
+    }
 }

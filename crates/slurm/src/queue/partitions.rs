@@ -11,7 +11,7 @@ pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<Que
     let highest = limits.iter().filter_map(|partition_limits| partition_limits.tier).max();
     let by_tier = config.get("PreemptType").is_some_and(|kind| kind.ends_with("partition_prio"));
     let weigh = if config.lists("PriorityFlags", "MAX_TRES") { Weigh::Max } else { Weigh::Sum };
-    let open = limits.iter().filter(|partition_limits| matches!(partition_limits.state.as_str(), "UP" | ""));
+    let open = limits.iter().filter(|partition_limits| is_open(partition_limits));
     open.map(|partition_limits| QueuePartition {
         name: partition_limits.name.clone(),
         default: partition_limits.default,
@@ -28,6 +28,16 @@ pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<Que
         billing: weights(&partition_limits.billing).map(|weights| Billing { weights, weigh }),
     })
     .collect()
+}
+
+/// Returns the states of the partitions that are not up, by name.
+pub(super) fn closed(limits: &[PartitionLimits]) -> BTreeMap<String, String> {
+    let closed = limits.iter().filter(|partition_limits| !is_open(partition_limits));
+    closed.map(|partition_limits| (partition_limits.name.clone(), partition_limits.state.clone())).collect()
+}
+
+fn is_open(limits: &PartitionLimits) -> bool {
+    matches!(limits.state.as_str(), "UP" | "")
 }
 
 /// Returns the names, or `None` if all are allowed.
@@ -87,6 +97,12 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
         let expected = [("cpu", 1.0), ("gres/gpu:a100", 4.0), ("mem", 0.25)]
             .map(|(name, weight)| (name.to_owned(), weight));
         assert_eq!(billing.weights, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn partitions_that_are_not_up_have_their_state() {
+        let expected = BTreeMap::from([("old".to_owned(), "DOWN".to_owned())]);
+        assert_eq!(closed(&site::partitions(TEXT)), expected);
     }
 
     #[test]

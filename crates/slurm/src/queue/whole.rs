@@ -82,6 +82,7 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
         cluster: config.get("ClusterName").map(str::to_owned),
         nodes: nodes::nodes(texts.cluster),
         partitions: partitions::partitions(&partition_limits, &config),
+        closed_partitions: partitions::closed(&partition_limits),
         reservations: kept,
         accounts: accounts::accounts(shares, look.user, &config, &partition_limits),
         shares: accounts::shares(shares, look.user, &config),

@@ -10,7 +10,7 @@ use super::numbers::array;
 use super::options::{OptionSource, ScriptOption};
 use super::request::{ArrayRequest, LineRemark, ResourceRequest, ScriptReading, ScriptRequest};
 use super::resolve::resolve;
-use super::settings::ComponentSettings;
+use super::settings::{ComponentSettings, variable_value};
 use super::site::{other_resources, site_names};
 use super::source::{ScriptSource, SlurmVersion};
 use super::words::ScriptWord;
@@ -208,15 +208,15 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    /// Applies the environment variables.
+    /// Applies the environment variables, and lists the options that they set.
     fn environment(&mut self, component: usize) -> Result<(), ScriptRefusal> {
         let environment = self.source.environment;
         for (variable, option) in variables(self.version) {
             let Some(value) = environment.get(variable) else { continue };
-            if component == 0 {
+            if let (0, Some(set)) = (component, variable_value(option, value)) {
                 self.reading.options.push(ScriptOption {
                     name: option.name().to_owned(),
-                    value: Some(value.clone()),
+                    value: set.map(str::to_owned),
                     source: OptionSource::Environment(variable.to_owned()),
                     component,
                 });

@@ -97,8 +97,7 @@ impl ComponentSettings {
         Ok(())
     }
 
-    /// Applies an environment variable. An option without a value is set by `yes`, a number other than 0, or
-    /// an empty text; other texts unset it.
+    /// Applies an environment variable.
     ///
     /// # Errors
     /// Slurm's message about its value.
@@ -110,16 +109,10 @@ impl ComponentSettings {
         version: SlurmVersion,
     ) -> Result<(), String> {
         let name = option.name();
-        if option.takes == ValueRule::Nothing {
-            let is_number = value.parse::<i64>().is_ok_and(|number| number != 0);
-            if !(value.is_empty() || value.eq_ignore_ascii_case("yes") || is_number) {
-                self.values.remove(name);
-                return Ok(());
-            }
-        }
-        let has_value =
-            option.takes == ValueRule::Value || option.takes == ValueRule::MaybeValue && !value.is_empty();
-        let value = has_value.then_some(value);
+        let Some(value) = variable_value(option, value) else {
+            self.values.remove(name);
+            return Ok(());
+        };
         let refusal = check(name, value, version).map_err(|why| format!("{variable}: {why}")).err();
         if let Some(refusal) = refusal.clone().filter(|_| !is_of_controller(name)) {
             return Err(refusal);
@@ -250,6 +243,20 @@ impl ComponentSettings {
     /// Returns the options with their names.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &GivenOption)> {
         self.values.iter().map(|(name, setting)| (*name, setting))
+    }
+}
+
+/// Returns the value of an option that an environment variable sets; `None` if the variable unsets the option.
+///
+/// An option without a value is set by `yes`, a number other than 0, or an empty text; other texts unset it.
+pub(super) fn variable_value(option: OptionName, text: &str) -> Option<Option<&str>> {
+    match option.takes {
+        ValueRule::Value => Some(Some(text)),
+        ValueRule::MaybeValue => Some(Some(text).filter(|text| !text.is_empty())),
+        ValueRule::Nothing => {
+            let is_number = text.parse::<i64>().is_ok_and(|number| number != 0);
+            (text.is_empty() || text.eq_ignore_ascii_case("yes") || is_number).then_some(None)
+        }
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) fn with_gpus(
     let mut items: Vec<String> = Vec::new();
     for item in value.split(',') {
         let bare = item.strip_prefix("gres:").or_else(|| item.strip_prefix("gres/")).unwrap_or(item);
-        let mut fields: Vec<&str> = bare.split(':').collect();
+        // Since 23.11, `=` may precede the count.
+        let mut fields: Vec<&str> = bare.split([':', '=']).collect();
         if *is_named && fields[0] != "gpu" {
             items.push(item.to_owned());
             continue;
@@ -64,6 +65,9 @@ mod tests {
         check("gres", "gpu", None, Some(2), Some("gpu:2"));
         check("gres", "tmp:100,gres:gpu:4", None, Some(2), Some("tmp:100,gres:gpu:2"));
         check("gpus", "a100:4", Some("h100"), Some(8), Some("h100:8"));
+        check("gres", "tmp=100,gpu:v100=2", Some("a100"), None, Some("tmp=100,gpu:a100:2"));
+        check("gres", "gpu=2", None, Some(4), Some("gpu:4"));
+        check("gpus", "v100=2", Some("a100"), None, Some("a100:2"));
         check("gpus-per-node", "4", None, Some(2), Some("2"));
         check("gpus-per-task", "v100", Some("a100"), None, Some("a100"));
         // Without a type, none can be changed.

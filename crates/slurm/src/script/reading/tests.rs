@@ -27,6 +27,21 @@ fn fields(lines: &str, words: &[&str], variables: &[(&str, &str)], names: &[&str
 }
 
 #[test]
+fn variables_are_listed_as_the_options_that_they_set() {
+    let variables = [
+        ("SBATCH_EXCLUSIVE", ""),
+        ("SBATCH_OVERCOMMIT", "no"),
+        ("SBATCH_PARTITION", "gpu"),
+        ("SBATCH_REQUEUE", "1"),
+    ];
+    let options = reading("", &[], &variables).options;
+    let mut listed: Vec<(&str, Option<&str>)> =
+        options.iter().map(|option| (option.name.as_str(), option.value.as_deref())).collect();
+    listed.sort_unstable();
+    assert_eq!(listed, [("exclusive", None), ("partition", Some("gpu")), ("requeue", None)]);
+}
+
+#[test]
 fn the_command_line_wins_over_the_environment_and_that_over_the_script() {
     let names = ["time_limit_s", "partition", "qos"];
     let script = "§ -t 7 -p a -q x | #PBS -l walltime=8 -q b";
