@@ -6,11 +6,12 @@
 mod fit;
 
 use self::fit::{GpuNeeds, fits, is_of_blocks, usable_workers};
+use crate::dual::Dual;
 use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
 use crate::replica::NodeShapes;
 use crate::throughput::UnusableType;
-use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
+use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, TypeModel, Verdict};
 
 /// The jobs to place and the workers to use.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,20 +24,28 @@ pub(super) struct Admission {
     left_out: Vec<(usize, Verdict)>,
     /// Number of times that the number of workers was lowered for these jobs.
     attempts: u32,
+    /// Whether it is known that each job has legal GPUs if it is alone.
+    is_checked: bool,
 }
 
 /// Number of times that the number of workers is lowered by one before larger steps are taken.
 const PATIENCE: u32 = 64;
 
 impl Admission {
-    /// Admits all jobs if they fit with their minimum of GPUs; otherwise as many as fit, in the order of
-    /// [`most_urgent_first`].
     fn new(problem: &Problem) -> Self {
+        Self::without(problem, &[])
+    }
+
+    /// Admits all jobs but the impossible ones if they fit with their minimum of GPUs; otherwise as many as
+    /// fit, in the order of [`most_urgent_first`].
+    fn without(problem: &Problem, impossible: &[usize]) -> Self {
         let mut left_out = Vec::new();
         let mut candidates = Vec::new();
         let (offered, nodes) = (problem.offered(), NodeShapes::offered(problem));
         for (job, model) in problem.jobs.iter().enumerate() {
-            match alone(problem, model, &offered, &nodes) {
+            let is_impossible = impossible.binary_search(&job).is_ok();
+            let why = || is_impossible.then(cannot_split);
+            match alone(problem, model, &offered, &nodes).or_else(why) {
                 Some(verdict) => left_out.push((job, verdict)),
                 None => candidates.push(job),
             }
@@ -74,7 +83,24 @@ impl Admission {
             admitted.sort_unstable();
         }
         let workers = usable_workers(problem, &admitted);
-        Self { jobs: admitted, workers, left_out, attempts: 0 }
+        Self { jobs: admitted, workers, left_out, attempts: 0, is_checked: false }
+    }
+
+    /// Returns the problem without the jobs that have no legal GPUs even if they are alone. Such a job would
+    /// make every attempt fail, and it may keep others waiting.
+    fn checked(mut self, problem: &Problem) -> Self {
+        let mut impossible = Vec::new();
+        while !self.is_checked {
+            let more = Dual::impossible(problem, &self.jobs);
+            if more.is_empty() {
+                self.is_checked = true;
+            } else {
+                impossible.extend(more);
+                impossible.sort_unstable();
+                self = Self::without(problem, &impossible);
+            }
+        }
+        self
     }
 
     /// Returns the nearest smaller problem, for a problem without a legal solution: first with fewer workers,
@@ -96,8 +122,7 @@ impl Admission {
     fn without_the_longest(mut self, problem: &Problem) -> Self {
         if let Some(&job) = most_urgent_first(problem, &self.jobs).last() {
             self.jobs.retain(|&other| other != job);
-            let reason = "the global batch cannot be split over the available GPUs: it is too small, or they are too unequal";
-            self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
+            self.left_out.push((job, cannot_split()));
         }
         self.attempts = 0;
         self.workers = usable_workers(problem, &self.jobs);
@@ -153,9 +178,19 @@ fn relaxing<E>(
             let waiting = vec![Verdict::Defer { reason }; admission.jobs.len()];
             return Ok(admission.verdicts(waiting));
         }
-        admission = relax(admission, problem);
+        let jobs = admission.jobs.clone();
+        admission = admission.checked(problem);
+        if admission.jobs == jobs {
+            admission = relax(admission, problem);
+        }
     }
     Ok(admission.verdicts(Vec::new()))
+}
+
+fn cannot_split() -> Verdict {
+    let reason =
+        "the global batch cannot be split over the available GPUs: it is too small, or they are too unequal";
+    Verdict::Defer { reason: reason.into() }
 }
 
 fn waits(place: usize, job: &JobModel) -> Verdict {
@@ -241,10 +276,50 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32], nodes: &NodeShapes)
         let reason = format!("{needs}; a job can have at most {ever} on this cluster");
         return Some(Verdict::Reject { reason });
     }
-    (least > now).then(|| {
+    if least > now {
         let reason = format!("{}; {now} available now", needs());
-        Verdict::Defer { reason }
-    })
+        return Some(Verdict::Defer { reason });
+    }
+    without_memory(problem, job, offered)
+}
+
+/// Returns why a job's GPUs can never hold its global batch, or not now; `None` if they can.
+fn without_memory(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> {
+    let batch = job.global_batch;
+    let reason = |room: u64, when: &str| {
+        format!(
+            "its global batch is {batch}, but its GPUs hold at most {room} samples{when}: set accumulate: true, or raise max_batch or the number of GPUs"
+        )
+    };
+    let (ever, now) = (most_samples(job, &problem.ceiling), most_samples(job, offered));
+    if batch > ever {
+        return Some(Verdict::Reject { reason: reason(ever, "") });
+    }
+    (batch > now).then(|| Verdict::Defer { reason: reason(now, " now") })
+}
+
+/// Returns the maximum number of samples of a step that a job with these GPUs by type can hold.
+fn most_samples(job: &JobModel, counts: &[u32]) -> u64 {
+    if job.accumulate {
+        return u64::MAX;
+    }
+    let room = |model: &TypeModel| {
+        let memory = model.max_batch.unwrap_or(u64::MAX);
+        memory - memory % job.batch_quantum
+    };
+    let types = job.types.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let mut types: Vec<(u64, u32, bool)> = types
+        .filter_map(|(model, count)| model.map(|model| (room(&model), *count, model.single_rank)))
+        .collect();
+    types.sort_unstable_by(|a, b| b.cmp(a));
+    let (mut sum, mut left) = (0_u64, job.max_gpus);
+    for (room, count, _) in types.iter().filter(|(.., single)| !single) {
+        let count = left.min(*count);
+        sum = sum.saturating_add(u64::from(count).saturating_mul(*room));
+        left -= count;
+    }
+    let slices = types.iter().filter(|(.., single)| *single).map(|(room, ..)| *room);
+    slices.fold(sum, u64::max)
 }
 
 /// Returns why a job could not have its minimum number of replicas even on its own; `None` if it could.

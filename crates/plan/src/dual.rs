@@ -74,6 +74,16 @@ impl<'a> Dual<'a> {
         Some(dual)
     }
 
+    /// Returns those of the jobs that have no legal bundle, in order.
+    pub(super) fn impossible(problem: &'a Problem, jobs: &[usize]) -> Vec<usize> {
+        let mut dual = Self::unpriced(problem, jobs, None);
+        let free = vec![0.0; problem.gpu_types.len()];
+        let pairs = jobs.iter().zip(&mut dual.pricers);
+        pairs
+            .filter_map(|(&job, pricer)| pricer.cheapest(&free, ROUGH, None).is_none().then_some(job))
+            .collect()
+    }
+
     /// Returns the market before any job has made a choice.
     pub(super) fn unpriced(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Self {
         let rings = Rings::new(problem);

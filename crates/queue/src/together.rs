@@ -40,7 +40,7 @@ pub struct JobChoice {
     pub id: RequestId,
     pub start: Estimate,
     pub finish: Estimate,
-    /// The request's start in each future, with all other choices in the queue.
+    /// The request's start in each future that time allowed, with all other choices in the queue.
     pub starts: Vec<Seconds>,
 }
 
@@ -48,7 +48,8 @@ pub struct JobChoice {
 /// hidden.
 ///
 /// `stop` returns whether time has run out; jobs without a choice by then get the best request known so far,
-/// or else any that can start.
+/// or else any that can start, and the estimates come from the first future alone if the time does not
+/// suffice for all.
 pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];
@@ -60,7 +61,7 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobCh
     if jobs.cost_weight == 0.0 {
         search.save(stop);
     }
-    (0..jobs.options.len()).map(|job| search.chosen(job)).collect()
+    search.chosen(stop)
 }
 
 struct JointSearch<'a> {
@@ -251,13 +252,36 @@ impl<'a> JointSearch<'a> {
         list
     }
 
-    fn chosen(&mut self, job: usize) -> Option<JobChoice> {
+    /// Returns the choices, with their starts in every future; after `stop`, in the first future alone.
+    fn chosen(&mut self, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
+        let choice = self.choice.clone();
+        let mut chosen = vec![None; choice.len()];
+        for part in 0..self.table.model.parts.len() {
+            let is_here = |(job, option): (usize, &Option<usize>)| {
+                option.and_then(|option| self.entry(job, option)).is_some_and(|(known, _)| known == part)
+            };
+            if !choice.iter().enumerate().any(is_here) {
+                continue;
+            }
+            let all = if stop() { None } else { self.finishes(part, &choice, stop) };
+            let finishes = all.or_else(|| {
+                // An estimate needs at least one future.
+                self.drawn.truncate(1);
+                self.finishes(part, &choice, &|| false)
+            });
+            for (job, list) in finishes.into_iter().flatten() {
+                chosen[job] = self.chosen_with(job, &list);
+            }
+        }
+        chosen
+    }
+
+    /// Returns a job's choice, given the times to the end of its training by future.
+    fn chosen_with(&self, job: usize, finishes: &[f64]) -> Option<JobChoice> {
         let option = self.choice[job]?;
-        let (part, entry) = self.entry(job, option)?;
-        let finishes = self.finishes(part, &self.choice.clone(), &|| false)?;
-        let (_, list) = finishes.into_iter().find(|(number, _)| *number == job)?;
+        let (_, entry) = self.entry(job, option)?;
         let extra = entry.run + self.extra(job, option);
-        let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
+        let starts: Vec<f64> = finishes.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
         Some(JobChoice {
             id: self.jobs.options[job][option].request.id,
@@ -265,5 +289,38 @@ impl<'a> JointSearch<'a> {
             finish: Estimate::of(&finish, self.jobs.calibration),
             starts: starts.into_iter().map(Seconds).collect(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_request::test_request;
+
+    /// Returns the number of futures behind the choice of each of two jobs.
+    fn futures(stop: bool) -> Vec<usize> {
+        let gpus = json!([{ "type": "a100", "count": 4 }]);
+        let queue = json!({ "schema": "hsched.queue/1", "taken_at": 1e6, "jobs": [],
+            "nodes": [{ "name": "n1", "gpus": gpus }] });
+        let snapshot = Snapshot::parse(&queue.to_string()).expect("a snapshot");
+        let offer = Offer { request: test_request(1, "a100", 4), rest: 0.0, cost: None };
+        let options = [vec![offer.clone()], vec![offer]];
+        let jobs = Jobs {
+            snapshot: &snapshot,
+            options: &options,
+            cost_weight: 0.0,
+            seed: 1,
+            samples: 5,
+            calibration: None,
+        };
+        let chosen = choose_together(&jobs, &|| stop);
+        chosen.into_iter().map(|choice| choice.expect("a choice").starts.len()).collect()
+    }
+
+    #[test]
+    fn one_future_suffices_for_the_estimates_after_the_time_has_run_out() {
+        assert_eq!([futures(false), futures(true)], [[5, 5], [1, 1]]);
     }
 }

@@ -31,6 +31,13 @@ struct Under {
     busy_until: f64,
 }
 
+impl Under {
+    /// Returns when a running job ends if nothing changes after `now`.
+    fn end(&self, now: f64) -> f64 {
+        self.busy_until.max(now) + self.task.left / self.task.speed()
+    }
+}
+
 /// Relative work below which a job counts as done.
 const ROUNDING: f64 = 1e-9;
 
@@ -52,9 +59,8 @@ pub(crate) fn rehearse(
     let mut arrivals = jobs.iter().enumerate().peekable();
     let mut now = jobs.first().map_or(0.0, |job| job.at);
     loop {
-        let end =
-            |training: &Under| training.busy_until.max(now) + training.task.left / training.task.speed();
-        let ends = under.iter().filter(|training| training.task.is_running()).map(end);
+        let ends = under.iter().filter(|training| training.task.is_running());
+        let ends = ends.map(|training| training.end(now));
         let next = ends.chain(arrivals.peek().map(|(_, job)| job.at)).min_by(f64::total_cmp);
         let Some(next) = next.filter(|next| next.is_finite()) else {
             return under.is_empty().then_some(run);
@@ -66,7 +72,10 @@ pub(crate) fn rehearse(
         }
         now = next;
         under.retain(|training| {
-            let is_done = training.task.left <= ROUNDING * training.task.whole;
+            let task = &training.task;
+            // If `now` is large, rounding may leave work whose time is too short to change `now`.
+            let is_over = task.is_running() && training.end(now) <= now;
+            let is_done = is_over || task.left <= ROUNDING * task.whole;
             if is_done {
                 run.ends[training.job] = now;
             }
@@ -157,6 +166,12 @@ mod tests {
     fn equal_linear_jobs_run_one_after_the_other() {
         let jobs = [(0.0, 400.0); 4];
         assert_eq!(times(linear(4, &[1.0], &[4]), &[4], &jobs, 0.0), [100.0, 200.0, 300.0, 400.0]);
+    }
+
+    #[test]
+    fn a_job_ends_long_after_the_origin_of_time() {
+        // Rounding leaves the job some work at its end, too little to change a time of this size.
+        assert_eq!(times(linear(1, &[0.6], &[1]), &[1], &[(1e9, 1.0)], 0.0), [2.0]);
     }
 
     #[test]

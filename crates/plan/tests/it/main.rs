@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "a test whose expectation is wrong should fail")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
+mod admission;
 mod certificate;
 mod cold_start;
 mod cuts;
