@@ -35,7 +35,7 @@ impl ExpectedStarts {
             self.known = starts;
             self.answer = None;
         }
-        if self.asked.is_some_and(|asked| now.since(asked) < MINUTE) {
+        if self.asked.is_some_and(|asked| now.is_soon_after(asked, MINUTE)) {
             return;
         }
         let (sender, receiver) = mpsc::channel();

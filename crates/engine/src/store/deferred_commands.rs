@@ -219,8 +219,10 @@ mod tests {
 
     #[test]
     fn an_addition_is_read_as_written() {
+        let job = serde_json::json!({"name": "a", "command": ["x"]});
+        let jobs = formats::jobs::from_json(&[job]).expect("a job");
         for planned_by in [None, Some("--policy sjf".to_owned())] {
-            let wanted = DeferredChange::Add { jobs: Vec::new(), restart: true, planned_by };
+            let wanted = DeferredChange::Add { jobs: jobs.clone(), restart: true, planned_by };
             let command = DeferredCommand { id: "1".into(), at: Time(2.0), wanted };
             let text = FILE.put(command.to_json().expect("JSON"));
             assert_eq!(DeferredCommand::parse("1", text.as_ref()), Ok(command));

@@ -10,7 +10,7 @@ use super::numbers::array;
 use super::options::{OptionSource, ScriptOption};
 use super::request::{ArrayRequest, LineRemark, ResourceRequest, ScriptReading, ScriptRequest};
 use super::resolve::resolve;
-use super::settings::{ComponentSettings, variable_value};
+use super::settings::{ComponentSettings, is_unset, variable_value};
 use super::site::{other_resources, site_names};
 use super::source::{ScriptSource, SlurmVersion};
 use super::words::ScriptWord;
@@ -213,10 +213,10 @@ impl<'a> ScriptReader<'a> {
         let environment = self.source.environment;
         for (variable, option) in variables(self.version) {
             let Some(value) = environment.get(variable) else { continue };
-            if let (0, Some(set)) = (component, variable_value(option, value)) {
+            if component == 0 && !is_unset(option, value) {
                 self.reading.options.push(ScriptOption {
                     name: option.name().to_owned(),
-                    value: set.map(str::to_owned),
+                    value: variable_value(option, value).map(str::to_owned),
                     source: OptionSource::Environment(variable.to_owned()),
                     component,
                 });

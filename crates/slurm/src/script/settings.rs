@@ -109,10 +109,11 @@ impl ComponentSettings {
         version: SlurmVersion,
     ) -> Result<(), String> {
         let name = option.name();
-        let Some(value) = variable_value(option, value) else {
+        if is_unset(option, value) {
             self.values.remove(name);
             return Ok(());
-        };
+        }
+        let value = variable_value(option, value);
         let refusal = check(name, value, version).map_err(|why| format!("{variable}: {why}")).err();
         if let Some(refusal) = refusal.clone().filter(|_| !is_of_controller(name)) {
             return Err(refusal);
@@ -246,18 +247,18 @@ impl ComponentSettings {
     }
 }
 
-/// Returns the value of an option that an environment variable sets; `None` if the variable unsets the option.
-///
-/// An option without a value is set by `yes`, a number other than 0, or an empty text; other texts unset it.
-pub(super) fn variable_value(option: OptionName, text: &str) -> Option<Option<&str>> {
-    match option.takes {
-        ValueRule::Value => Some(Some(text)),
-        ValueRule::MaybeValue => Some(Some(text).filter(|text| !text.is_empty())),
-        ValueRule::Nothing => {
-            let is_number = text.parse::<i64>().is_ok_and(|number| number != 0);
-            (text.is_empty() || text.eq_ignore_ascii_case("yes") || is_number).then_some(None)
-        }
-    }
+/// Returns whether an environment variable unsets an option without a value: texts other than `yes`, a number
+/// other than 0, and the empty text do.
+pub(super) fn is_unset(option: OptionName, text: &str) -> bool {
+    let is_number = text.parse::<i64>().is_ok_and(|number| number != 0);
+    option.takes == ValueRule::Nothing && !(text.is_empty() || text.eq_ignore_ascii_case("yes") || is_number)
+}
+
+/// Returns the value of an option that an environment variable sets; `None` for an option without a value.
+pub(super) fn variable_value(option: OptionName, text: &str) -> Option<&str> {
+    let has_value =
+        option.takes == ValueRule::Value || option.takes == ValueRule::MaybeValue && !text.is_empty();
+    has_value.then_some(text)
 }
 
 fn exclusive(value: Option<&str>) -> Exclusive {
