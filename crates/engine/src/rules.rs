@@ -64,7 +64,8 @@ impl Rules {
     pub const PATIENCE: Seconds = Seconds(30.0);
     /// How long ended jobs are kept: 30 days.
     pub(crate) const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
-    /// Age from which a pending submission is cancelled if the nodes that are up have too few GPUs for it.
+    /// Age from which a pending submission is cancelled if the nodes that are not down have too few GPUs for
+    /// it.
     pub(crate) const NODES_PATIENCE: Seconds = Seconds(60.0);
     /// How long after a failure its node may be found to be down. Slurm's default is five minutes.
     pub const NOTICED: Seconds = Seconds(600.0);
