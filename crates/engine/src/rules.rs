@@ -18,7 +18,8 @@ pub struct Rules {
     pub intra_node: BitRate,
     /// The maximum number of GPUs of each type that all jobs together may hold; empty means no limit.
     pub capacity: BTreeMap<GpuType, u32>,
-    /// The maximum number of GPUs for a job that accepts fewer, regardless of its `max_gpus`.
+    /// The maximum number of GPUs for a job, regardless of its `max_gpus`; a job that needs more cannot start.
+    /// It is 1 if devices are slots.
     pub most_gpus: Option<u32>,
     /// Whether jobs must run on exactly the planned nodes, not on nodes of the same kind.
     pub pinned: bool,

@@ -9,7 +9,7 @@ use crate::gate::Gate;
 use crate::guard::GuardOrder;
 use crate::running::{GuardedProcesses, LocalSubmission, SubmissionStep, Surroundings, work};
 use crate::slot_memory::gibibytes;
-use crate::world::{LocalWorld, in_use};
+use crate::world::{LocalWorld, in_use, not_found};
 use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::laid_by_another;
@@ -39,7 +39,7 @@ impl LocalWorld<'_> {
         let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
         let too_small = job.max_memory.and_then(|need| self.devices.too_small(&ranks, need));
         let alone = too_small.is_some() || self.sharing.wants_alone(&of.job);
-        let lease = self.devices.find(&ranks, needs, alone, crowd).ok_or_else(in_use)?;
+        let lease = self.devices.find(&ranks, needs, alone, crowd).ok_or_else(|| not_found(&self.devices))?;
         let job_id = self.begin_on(lease, &of, &start, work)?;
         self.slot_memory.begin(&of, job.max_memory, &self.devices);
         self.say_too_small(&of, too_small);

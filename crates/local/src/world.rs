@@ -292,6 +292,15 @@ pub(super) fn in_use() -> Answer {
     Answer::Deferred { message: "its devices are still in use".into() }
 }
 
+/// Returns the answer if no devices were found for a submission. If no other submission uses any, none will
+/// become free.
+pub(super) fn not_found(devices: &Devices) -> Answer {
+    match devices.users().next() {
+        Some(_) => in_use(),
+        None => Answer::Unreachable { message: "it needs more devices than there are".into() },
+    }
+}
+
 /// Returns the path of a guard's mark.
 pub(super) fn mark(root: &Path, of: &SubmissionKey) -> PathBuf {
     run_folder(root, &of.run).join(format!("{}.guard", of.name()))
