@@ -247,7 +247,7 @@ impl Listing<'_> {
         Ok(Ok(list))
     }
 
-    /// Returns which of the limits `capacity` and MaxNodes leave no request, if there are requests without them.
+    /// Returns which of the limits `capacity` and `MaxNodes` leave no request, if there are requests without them.
     fn limits_in_the_way(
         &self,
         problem: &Problem,
