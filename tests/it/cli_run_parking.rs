@@ -83,11 +83,15 @@ const RUN: &str = "run jobs.yaml --devices cpu:1 --policy srtf --set restart_cos
 impl Story {
     /// Starts a long job and waits for its first epoch.
     fn new(long: &str) -> Self {
+        Self::run(RUN, long)
+    }
+
+    fn run(command: &str, long: &str) -> Self {
         let bench = Bench::new(&[long.to_owned()]);
         fs::write(bench.sandbox.work("gated.py"), GATED).expect("a file");
         let slow = GATED.replace("\"epoch_s\": float(env[\"PACE\"])", "\"epoch_s\": 100.0");
         fs::write(bench.sandbox.work("slow.py"), slow).expect("a file");
-        let session = Some(bench.start(RUN));
+        let session = Some(bench.start(command));
         bench.await_that("an epoch", || !bench.saved("long").is_empty());
         Self { bench, session }
     }
@@ -154,6 +158,24 @@ fn a_job_moves_to_the_hosts_memory_where_another_may_not_fit_beside_it() {
     assert_eq!(story.pids("long").len(), 1, "{text}");
     story.bench.did_each_epoch_once("long", 40);
     story.bench.did_each_epoch_once("short", 2);
+}
+
+/// The long job needs more memory than a slot has. A job with `FULL` fails if it starts or resumes beside
+/// another.
+#[test]
+fn a_parked_job_with_a_gpu_of_its_own_resumes_when_no_other_run_is_on_it() {
+    let on_v100 = |entry: String| entry.replace("{cpu: 1000}", "{v100-16gb: 1000}");
+    let memory = r#"PACE: 0.2, FULL: 1, MEMORY: '{"device": 17179869184, "held": 8, "peak": 8}'"#;
+    let long = on_v100(gated("long", 40, memory)).replace("max_gpus: 1", "max_gpus: 1, max_memory: 12GiB");
+    let mut story = Story::run(&RUN.replace("cpu:1", "v100-16gb:1x2 --simulated"), &long);
+    story.add("short", &on_v100(gated("short", 2, "PACE: 0.5")));
+    story.add("full", &on_v100(gated("full", 6, "FULL: 1, PACE: 0.3")));
+    let text = story.end(0);
+    says(&text, "moving to host memory");
+    says(&text, "resumes where it was parked, with its tensors from host memory");
+    for (name, epochs) in [("long", 40), ("short", 2), ("full", 6)] {
+        story.bench.did_each_epoch_once(name, epochs);
+    }
 }
 
 #[test]

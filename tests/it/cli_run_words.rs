@@ -1,5 +1,7 @@
 //! Messages of `hsched run` about devices, speeds and failures.
 
+use std::fs;
+
 use crate::cli_run::{Bench, job};
 use crate::sandbox::Sandbox;
 
@@ -69,7 +71,11 @@ fn values_of_init_that_were_not_replaced_are_not_run() {
 #[test]
 fn two_types_without_speeds_are_measured_by_running() {
     let bench = Bench::new(&[job("a", 4, "")]);
-    let ran = bench.run("run jobs.yaml --devices v100:1,t4:1 --simulated").exits(0);
+    let ran = bench.run("run jobs.yaml --devices v100:1,t4:1 --simulated --notify 'cat >>told'").exits(0);
+    let told = fs::read_to_string(bench.sandbox.work("told")).expect("it was told");
+    assert_eq!(told.lines().filter(|line| line.starts_with("a: completed")).count(), 1, "{told}");
+    assert_eq!(told.lines().count(), 1, "the short runs are no jobs of the user: {told}");
+    assert!(!ran.stdout.contains("job file"), "they have no speed of the job file: {}", ran.stdout);
     assert!(ran.stderr.contains("measuring first: a on t4, a on v100"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("hsched assumes equal speeds"), "{}", ran.stderr);
     // The measurements are stored, and the short runs have left no job behind.

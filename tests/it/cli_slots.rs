@@ -66,6 +66,26 @@ fn a_job_file_says_how_many_slots_there_are() {
 }
 
 #[test]
+fn an_unfinished_job_of_an_earlier_file_lowers_the_number_of_slots() {
+    let sandbox = sandbox(sweep("1, 2, 3", "    slots: 3\n", DONE))
+        .file("earlier.yaml", sweep("4", "    gpus: 2\n", DONE));
+    // Its two GPUs are not here.
+    sandbox.run("run earlier.yaml --devices a100:1 --simulated").exits(3);
+    let told = sandbox.run("run jobs.yaml --devices a100:1 --simulated --dry-run").exits(0).stdout;
+    assert_eq!(started(&told), 1, "{told}");
+}
+
+#[test]
+fn a_job_of_the_state_that_needs_several_gpus_waits_while_gpus_have_slots() {
+    let sandbox = sandbox(sweep("1", "", DONE)).file("earlier.yaml", sweep("2", "    gpus: 2\n", DONE));
+    sandbox.run("run earlier.yaml --devices a100:1 --simulated").exits(3);
+    let ran = sandbox.run("run jobs.yaml --devices a100:1x2 --simulated").exits(3);
+    assert!(ran.stdout.contains("s-k1: completed"), "{}", ran.stdout);
+    let why = "s-k2: waiting: it needs 2 GPUs, and a slot is a fraction of one";
+    assert!(ran.stdout.contains(why), "{}", ran.stdout);
+}
+
+#[test]
 fn a_run_that_uses_more_memory_than_its_slot_has_is_named() {
     // The second run reports 9 GiB of the 16 GiB that the two runs share, and the first one reports 0.
     let report = r#"echo "{\"epoch\": 1, \"max_memory\": $((K * 9663676416))}" >>"$HSCHED_REPORT""#;

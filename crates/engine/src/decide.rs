@@ -81,7 +81,7 @@ pub(super) fn decide(
     let mut nowhere = Nowhere::new(cluster, rules);
     for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {
         if let Some(why) = nowhere.why(&tracked.job) {
-            actions.extend(wait_for(tracked, why, at));
+            actions.extend(wait_for(tracked, &why, at));
         }
     }
     (state.decided, state.wake) = (Some(seen), None);

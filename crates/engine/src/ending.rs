@@ -157,7 +157,8 @@ impl JobState {
         }
         self.cuts += 1;
         if self.cuts > Rules::MOST_CUTS {
-            return self.fail(now, Some(epochs), &why, rules);
+            let reason = format!("stopped {} times without finishing an epoch", self.cuts);
+            return self.use_retry(now, Some(epochs), &why, reason, rules);
         }
         self.fruitless += 1;
         self.wait(ended, Some(now.after(rules.delay(self.fruitless))), &format!("{why}{from}"));
@@ -212,19 +213,20 @@ impl JobState {
         )
     }
 
-    /// Uses up a retry, or ends the job if none is left.
+    /// Uses up a retry after a failure, which ends a row of cuts, or ends the job if none is left.
     pub(super) fn fail(&mut self, at: Time, epochs: Option<u64>, why: &str, rules: &Rules) {
+        self.cuts = 0;
+        let reason = match self.failures + 1 {
+            1 => why.to_owned(),
+            times => format!("{why} ({times} failures, no retries left)"),
+        };
+        self.use_retry(at, epochs, why, reason, rules);
+    }
+
+    /// Uses up a retry, or ends the job with this `reason` if none is left.
+    fn use_retry(&mut self, at: Time, epochs: Option<u64>, why: &str, reason: String, rules: &Rules) {
         self.failures += 1;
-        let is_cut = self.past.last().is_some_and(|past| past.end.is_cut());
-        if !is_cut {
-            self.cuts = 0;
-        }
         if self.failures > self.job.retries {
-            let reason = match self.failures {
-                _ if is_cut => format!("stopped {} times without finishing an epoch", self.cuts),
-                1 => why.to_owned(),
-                times => format!("{why} ({times} failures, no retries left)"),
-            };
             return self.finish(at, Outcome::Failed { reason });
         }
         if epochs.is_none_or(|epochs| epochs == 0) {

@@ -230,9 +230,10 @@ impl Listing<'_> {
         let most_nodes =
             self.snapshot.partitions.iter().find(|candidate| Some(candidate.name.as_str()) == partition);
         let most_nodes = most_nodes.and_then(|partition| partition.max_nodes).unwrap_or(u32::MAX);
-        let list = self.of_problem(&problem, most_nodes);
+        let list = self.of_problem(&problem, most_nodes, self.capacity);
         if list.is_empty() {
             let why = jobs[0].none_here(&problem.gpu_types).or_else(|| refusal(&problem, 0));
+            let why = why.or_else(|| self.limits_in_the_way(&problem, partition, most_nodes));
             let otherwise = || "none of its requests fits on the nodes that are up".to_owned();
             return Ok(Err(why.unwrap_or_else(otherwise)));
         }
@@ -246,12 +247,42 @@ impl Listing<'_> {
         Ok(Ok(list))
     }
 
-    /// Returns the shapes of all types, from a problem with this job alone.
-    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<RequestShape> {
+    /// Returns which of the limits `capacity` and `MaxNodes` leave no request, if there are requests without them.
+    fn limits_in_the_way(
+        &self,
+        problem: &Problem,
+        partition: Option<&str>,
+        most_nodes: u32,
+    ) -> Option<String> {
+        let no_capacity = BTreeMap::new();
+        let is_possible = |nodes: u32, capacity| !self.of_problem(problem, nodes, capacity).is_empty();
+        let needs_more =
+            || "the setting capacity allows fewer GPUs than each of its requests needs".to_owned();
+        let needs_nodes = || {
+            let (s, of) = (if most_nodes == 1 { "" } else { "s" }, partition.unwrap_or_default());
+            format!(
+                "each of its requests needs more than {most_nodes} node{s}, the maximum of partition {of} (MaxNodes)"
+            )
+        };
+        match () {
+            () if is_possible(most_nodes, &no_capacity) => Some(needs_more()),
+            () if is_possible(u32::MAX, self.capacity) => Some(needs_nodes()),
+            () if is_possible(u32::MAX, &no_capacity) => Some(format!("{}; {}", needs_more(), needs_nodes())),
+            () => None,
+        }
+    }
+
+    /// Returns the shapes of all types within limits, from a problem with this job alone.
+    fn of_problem(
+        &self,
+        problem: &Problem,
+        most_nodes: u32,
+        capacity: &BTreeMap<GpuType, u32>,
+    ) -> Vec<RequestShape> {
         let mut list = Vec::new();
         for (number, gpu_type) in problem.gpu_types.iter().enumerate() {
             // A request beyond the setting `capacity` would wait too long.
-            let expected = self.capacity.get(gpu_type).copied().unwrap_or(u32::MAX);
+            let expected = capacity.get(gpu_type).copied().unwrap_or(u32::MAX);
             let size = problem.jobs[0].size(number);
             let most = match self.job.most_workers() {
                 Some(most) => most.saturating_mul(size),

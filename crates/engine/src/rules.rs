@@ -18,7 +18,8 @@ pub struct Rules {
     pub intra_node: BitRate,
     /// The maximum number of GPUs of each type that all jobs together may hold; empty means no limit.
     pub capacity: BTreeMap<GpuType, u32>,
-    /// The maximum number of GPUs for a job that accepts fewer, regardless of its `max_gpus`.
+    /// The maximum number of GPUs for a job, regardless of its `max_gpus`; a job that needs more cannot start.
+    /// It is 1 if devices are slots.
     pub most_gpus: Option<u32>,
     /// Whether jobs must run on exactly the planned nodes, not on nodes of the same kind.
     pub pinned: bool,
@@ -64,7 +65,8 @@ impl Rules {
     pub const PATIENCE: Seconds = Seconds(30.0);
     /// How long ended jobs are kept: 30 days.
     pub(crate) const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
-    /// Age from which a pending submission is cancelled if the nodes that are up have too few GPUs for it.
+    /// Age from which a pending submission is cancelled if the nodes that are not down have too few GPUs for
+    /// it.
     pub(crate) const NODES_PATIENCE: Seconds = Seconds(60.0);
     /// How long after a failure its node may be found to be down. Slurm's default is five minutes.
     pub const NOTICED: Seconds = Seconds(600.0);

@@ -1,4 +1,4 @@
-//! Actions outside the policy: ending cancelled jobs and submissions that do not stop or can never start, and
+//! Actions outside the policy: ending cancelled jobs and submissions that do not stop or cannot start, and
 //! shortening limits of continuations.
 
 use std::collections::BTreeMap;
@@ -13,22 +13,23 @@ use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 pub(super) struct Timeouts<'a> {
     rules: &'a Rules,
     at: Time,
-    /// The GPUs of nodes that are up, by type; `None` if the cluster could not be read.
-    up: Option<BTreeMap<&'a GpuType, u32>>,
+    /// The GPUs of nodes that are not down, by type; `None` if the cluster could not be read. Nodes that are
+    /// drained, reserved or restarting count, because a pending submission may wait for them.
+    left: Option<BTreeMap<&'a GpuType, u32>>,
 }
 
 impl<'a> Timeouts<'a> {
     pub(super) fn new(cluster: &'a Cluster, rules: &'a Rules, at: Time) -> Self {
-        let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
+        let left = cluster.nodes.iter().filter(|node| node.state.availability() != Availability::Down);
         let mut counts = BTreeMap::new();
-        for stock in up.flat_map(|node| &node.gpus) {
+        for stock in left.flat_map(|node| &node.gpus) {
             *counts.entry(&stock.gpu_type).or_default() += stock.total;
         }
-        Self { rules, at, up: (!cluster.nodes.is_empty()).then_some(counts) }
+        Self { rules, at, left: (!cluster.nodes.is_empty()).then_some(counts) }
     }
 
     /// Returns the actions that end submissions of a job (those that the user cancelled, that are not needed,
-    /// that do not stop, or that can never start), and updates of pending requests.
+    /// that do not stop, or that cannot start), and updates of pending requests.
     pub(super) fn end(&self, tracked: &JobState) -> impl Iterator<Item = Action> {
         tracked.phase.submissions().iter().filter_map(move |submission| self.end_one(tracked, submission))
     }
@@ -67,18 +68,19 @@ impl<'a> Timeouts<'a> {
                 return Some(Action::Amend { of, job_id: attempt.job_id?, to, why });
             }
             Stage::Pending if is_over => {
-                format!("{} are no longer up, so it can never start", self.unable(attempt)?)
+                format!("fewer than {} are on nodes that are not down", self.unable(attempt)?)
             }
             _ => return None,
         };
         Some(Action::Cancel { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
     }
 
-    /// Returns the first GPU type for which a submission needs more GPUs than there are on nodes that are up,
-    /// with the needed number.
+    /// Returns the first GPU type for which a submission needs more GPUs than there are on nodes that are not
+    /// down, with the needed number.
     fn unable(&self, attempt: &SubmissionRecord) -> Option<String> {
-        let up = self.up.as_ref()?;
-        let is_short = |(gpu_type, count): &(GpuType, u32)| up.get(gpu_type).is_none_or(|up| up < count);
+        let left = self.left.as_ref()?;
+        let is_short =
+            |(gpu_type, count): &(GpuType, u32)| left.get(gpu_type).is_none_or(|left| left < count);
         let short = attempt.gpus.by_type().into_iter().find(is_short);
         short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
     }

@@ -261,7 +261,8 @@ fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slot
     Some(time.total())
 }
 
-/// Jobs that can run nowhere because their partition has no node; determined once for each partition.
+/// Jobs that can run nowhere because they need more GPUs than any job gets, or because their partition has no
+/// node, which is determined once for each partition.
 pub(super) struct Nowhere<'a> {
     cluster: &'a Cluster,
     rules: &'a Rules,
@@ -274,7 +275,11 @@ impl<'a> Nowhere<'a> {
     }
 
     /// Returns why a job can run nowhere; `None` if it can run.
-    pub(super) fn why(&mut self, job: &Job) -> Option<&str> {
+    pub(super) fn why(&mut self, job: &Job) -> Option<String> {
+        let (least, most) = (job.least_gpus(), self.rules.most_gpus.unwrap_or(u32::MAX));
+        if least > most {
+            return Some(format!("it needs {least} GPUs, and a slot is a fraction of one"));
+        }
         let partition = self.cluster.partition_of(job, &self.rules.defaults)?;
         if !self.by_partition.contains_key(partition) {
             let why = self.cluster.unknown_partition(partition).map(|(unknown, known)| {
@@ -283,7 +288,7 @@ impl<'a> Nowhere<'a> {
             });
             self.by_partition.insert(partition.to_owned(), why);
         }
-        self.by_partition.get(partition)?.as_deref()
+        self.by_partition.get(partition)?.clone()
     }
 }
 

@@ -237,8 +237,17 @@ impl Devices {
 
     /// Returns the nodes, with the resources that submissions use.
     pub fn cluster(&self) -> Cluster {
+        self.cluster_without(|_| false)
+    }
+
+    /// Returns the nodes, with the resources that submissions use. Submissions that are still `waiting` use none,
+    /// but the slots that they reserve beside their own are in use.
+    pub(super) fn cluster_without(&self, waiting: impl Fn(&SubmissionKey) -> bool) -> Cluster {
         let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
-        let used: BTreeSet<&DeviceIndex> = self.taken.values().flat_map(Lease::all).collect();
+        let at_work = || self.taken.iter().filter(|(of, _)| !waiting(of)).map(|(_, lease)| lease);
+        let besides = self.taken.values().flat_map(|lease| &lease.beside);
+        let used: BTreeSet<&DeviceIndex> =
+            at_work().flat_map(|lease| &lease.devices).chain(besides).collect();
         for (name, device) in used {
             let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
             let gpu_type = &self.nodes[place].1[*device].gpu_type;
@@ -246,7 +255,7 @@ impl Devices {
                 stock.used += 1;
             }
         }
-        for lease in self.taken.values() {
+        for lease in at_work() {
             for (name, _) in &lease.devices {
                 let Some(node) = nodes.iter_mut().find(|node| node.name == *name) else { continue };
                 let add = |usage: &mut Option<Usage>, taken: u64| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::devices::{Device, DeviceIndex, Devices, Lease};
 use crate::ended_run::left_behind;
 use crate::slot_memory::SlotMemory;
-use crate::world::{in_use, member_of};
+use crate::world::{member_of, not_found};
 use hsched_engine::live::LiveError;
 use hsched_engine::pool::{
     Demand, Leader, MemberId, MemberNode, Order, PoolReport, PoolSighting, SubmissionStart,
@@ -252,7 +252,8 @@ impl OtherMembers {
         let (Some(member), Some(other)) = (member, other) else {
             return Err(Answer::Deferred { message: "its allocation has ended".into() });
         };
-        let lease = other.devices.find(ranks, needs, alone, |_, _| 0).ok_or_else(in_use)?;
+        let lease =
+            other.devices.find(ranks, needs, alone, |_, _| 0).ok_or_else(|| not_found(&other.devices))?;
         (start.devices, start.beside) = (lease.devices.clone(), lease.beside.clone());
         start.needs = (needs.cpus, needs.memory);
         let order = Order { of: of.clone(), demand: Demand::Run, start };

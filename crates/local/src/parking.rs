@@ -84,9 +84,13 @@ impl ParkedTraining {
         }
     }
 
-    /// Returns the memory use of the training's rank on a device.
-    fn held(&self, place: &DeviceIndex) -> Option<&RankMemory> {
-        let rank = self.lease.devices.iter().position(|device| device == place)?;
+    /// Returns the memory use of the training's rank on a device of a lease. A training or a lease with slots
+    /// beside its device has the whole GPU.
+    fn held(&self, place: &DeviceIndex, lease: &Lease) -> Option<&RankMemory> {
+        let is_there = |device: &DeviceIndex| {
+            device == place || lease.beside.contains(device) || self.lease.beside.contains(place)
+        };
+        let rank = self.lease.devices.iter().position(is_there)?;
         self.memory.get(rank)
     }
 }
@@ -156,7 +160,7 @@ impl Parking {
         let way = self.way(of, lease, spare);
         let (mut after, mut said) = (BTreeSet::new(), Vec::new());
         for (origin, parked) in &mut self.parked {
-            let shares = parked.lease.devices.iter().any(|place| lease.devices.contains(place));
+            let shares = lease.devices.iter().any(|place| parked.held(place, lease).is_some());
             let is_short = spare.is_some_and(|spare| spare < 0);
             // A parked training of the same job was not continued: it has other work or other devices.
             let is_replaced = is_of(origin, of);
@@ -194,8 +198,11 @@ impl Parking {
             return ParkingStep::End;
         }
         let shared = |place: &DeviceIndex| {
-            let there: Vec<(&ParkedTraining, &RankMemory)> =
-                self.parked.values().filter_map(|parked| Some((parked, parked.held(place)?))).collect();
+            let there: Vec<(&ParkedTraining, &RankMemory)> = self
+                .parked
+                .values()
+                .filter_map(|parked| Some((parked, parked.held(place, lease)?)))
+                .collect();
             let total = there.iter().filter_map(|(_, memory)| memory.device).max();
             let held = |(parked, memory): &(&ParkedTraining, &RankMemory)| {
                 if parked.is_moved() { 0 } else { memory.held }
@@ -252,7 +259,10 @@ impl Parking {
     /// per job.
     pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
         let is_there = |parked: &ParkedTraining| {
-            lease.devices.iter().any(|place| parked.held(place).is_some_and(|memory| memory.device.is_some()))
+            lease
+                .devices
+                .iter()
+                .any(|place| parked.held(place, lease).is_some_and(|memory| memory.device.is_some()))
         };
         self.parked.values().any(is_there) && self.alone.insert(job.clone())
     }
@@ -275,3 +285,6 @@ impl Parking {
 fn is_of(origin: &SubmissionKey, of: &SubmissionKey) -> bool {
     (&origin.job, origin.copy) == (&of.job, of.copy)
 }
+
+#[cfg(test)]
+mod tests;

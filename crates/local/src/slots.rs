@@ -286,6 +286,8 @@ mod tests {
             None,
             "all slots of that GPU are for the run that is to be alone"
         );
+        let used = |devices: &Devices| devices.cluster_without(|of| *of == key("g")).nodes[0].gpus[0].used;
+        assert_eq!(used(&devices), 5, "its own slot is not in use while it waits");
         devices.give_back(&key("e"));
         assert_eq!(in_the_way(&devices), []);
         assert_eq!(take(&mut devices, "h", false), None, "all slots of that GPU are its own");

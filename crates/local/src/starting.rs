@@ -9,7 +9,7 @@ use crate::gate::Gate;
 use crate::guard::GuardOrder;
 use crate::running::{GuardedProcesses, LocalSubmission, SubmissionStep, Surroundings, work};
 use crate::slot_memory::gibibytes;
-use crate::world::{LocalWorld, in_use};
+use crate::world::{LocalWorld, in_use, not_found};
 use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::laid_by_another;
@@ -31,7 +31,7 @@ impl LocalWorld<'_> {
             .filter(|parked| self.devices.is_free(&parked.lease))
             .map(|parked| parked.guarded.origin.clone());
         if let Some(origin) = parked {
-            let adopted = self.adopt(&of, &origin, &start);
+            let adopted = self.adopt(&of, &origin, &start, job.max_memory);
             return adopted.map_err(|error| Answer::Unreachable { message: error.to_string() });
         }
         let ranks = named_ranks(&run.problem, &intent.placement);
@@ -39,9 +39,8 @@ impl LocalWorld<'_> {
         let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
         let too_small = job.max_memory.and_then(|need| self.devices.too_small(&ranks, need));
         let alone = too_small.is_some() || self.sharing.wants_alone(&of.job);
-        let lease = self.devices.find(&ranks, needs, alone, crowd).ok_or_else(in_use)?;
-        let job_id = self.begin_on(lease, &of, &start, work)?;
-        self.slot_memory.begin(&of, job.max_memory, &self.devices);
+        let lease = self.devices.find(&ranks, needs, alone, crowd).ok_or_else(|| not_found(&self.devices))?;
+        let job_id = self.begin_on(lease, &of, &start, work, job.max_memory)?;
         self.say_too_small(&of, too_small);
         Ok(job_id)
     }
@@ -103,9 +102,7 @@ impl LocalWorld<'_> {
         start: &SubmissionStart,
         work: String,
     ) -> Result<JobId, Answer> {
-        let job_id = self.begin_on(Lease::of(start), of, start, work)?;
-        self.slot_memory.begin(of, None, &self.devices);
-        Ok(job_id)
+        self.begin_on(Lease::of(start), of, start, work, None)
     }
 
     fn begin_on(
@@ -114,13 +111,13 @@ impl LocalWorld<'_> {
         of: &SubmissionKey,
         start: &SubmissionStart,
         work: String,
+        max_memory: Option<Bytes>,
     ) -> Result<JobId, Answer> {
         let folder = self.make_folder(of, start)?;
         if !self.devices.is_free(&lease) {
             return Err(in_use());
         }
-        let mut after = self.make_room(of, &lease, false);
-        after.extend(self.devices.in_the_way(&lease));
+        let after = self.make_room(of, &lease, false);
         let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
         let (mark, is_held) = (self.mark(of), !after.is_empty());
         let SubmissionStart { script, workdir, output, .. } = start.clone();
@@ -146,8 +143,7 @@ impl LocalWorld<'_> {
         guarded.watch = watch;
         let (job_id, step) =
             (guarded.job_id, if is_held { SubmissionStep::Held { after } } else { SubmissionStep::AtWork });
-        self.devices.take(of, lease);
-        self.sharing.begin(of, &output, &self.devices);
+        self.occupy(of, lease, &output, max_memory);
         let running = LocalSubmission::new(guarded, self.now(), start, start.epochs, step);
         self.running.insert(of.clone(), running);
         Ok(job_id)

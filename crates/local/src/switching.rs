@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use crate::devices::Lease;
 use crate::gate::{Gate, GateRequest, RankWord, Stand};
@@ -15,7 +16,7 @@ use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{AfterStop, End, SubmissionKey};
-use hsched_model::{JobId, NodeName, Seconds, Time};
+use hsched_model::{Bytes, JobId, NodeName, Seconds, Time};
 
 /// Maximum wait for the end of an epoch, in seconds: a training that takes longer is asked to save and end
 /// within the engine's patience.
@@ -79,6 +80,7 @@ impl LocalWorld<'_> {
         of: &SubmissionKey,
         origin: &SubmissionKey,
         start: &SubmissionStart,
+        max_memory: Option<Bytes>,
     ) -> io::Result<JobId> {
         let root = &self.site.site.state;
         let [folder, before] = [of, origin].map(|key| report_folder(root, &key.run, &key.name()));
@@ -89,7 +91,7 @@ impl LocalWorld<'_> {
         let whence = if parked.is_moved() { ", with its tensors from host memory" } else { "" };
         self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
-        self.devices.take(of, parked.lease);
+        self.occupy(of, parked.lease, &start.output, max_memory);
         let mut running =
             LocalSubmission::new(parked.guarded, now, start, parked.epochs, SubmissionStep::Held { after });
         running.epoch = parked.epoch;
@@ -99,8 +101,9 @@ impl LocalWorld<'_> {
         Ok(job_id)
     }
 
-    /// Makes room for a submission; returns the submissions to wait for. `is_there` means that its processes
-    /// already occupy their memory.
+    /// Makes room for a submission; returns the submissions to wait for: parked ones that must release memory,
+    /// and those that use GPUs which it needs exclusively. `is_there` means that its processes already occupy
+    /// their memory.
     pub(super) fn make_room(
         &mut self,
         of: &SubmissionKey,
@@ -108,9 +111,24 @@ impl LocalWorld<'_> {
         is_there: bool,
     ) -> BTreeSet<SubmissionKey> {
         let spare = self.spare(of, lease, is_there);
-        let (after, said) = self.parking.make_room(of, lease, spare, self.now());
+        let (mut after, said) = self.parking.make_room(of, lease, spare, self.now());
         self.said.extend(said);
+        after.extend(self.devices.in_the_way(lease));
         after
+    }
+
+    /// Assigns devices to a submission that starts or continues, and records its neighbours and the memory of
+    /// its slot.
+    pub(super) fn occupy(
+        &mut self,
+        of: &SubmissionKey,
+        lease: Lease,
+        output: &Path,
+        max_memory: Option<Bytes>,
+    ) {
+        self.devices.take(of, lease);
+        self.sharing.begin(of, output, &self.devices);
+        self.slot_memory.begin(of, max_memory, &self.devices);
     }
 
     /// Returns the host memory left beside a submission and all parked jobs, in bytes, if it is known;
@@ -212,6 +230,15 @@ impl LocalWorld<'_> {
                 }
             }
         }
+    }
+
+    /// Returns whether a submission waits until other submissions release its GPU; the engine sees it as pending.
+    pub(super) fn waits(&self, of: &SubmissionKey) -> bool {
+        let held = |running: &LocalSubmission| match &running.step {
+            SubmissionStep::Held { after } => running.ended.is_none() && self.waits_for_slots(after),
+            _ => false,
+        };
+        self.running.get(of).is_some_and(held)
     }
 
     /// Returns whether one of the submissions to wait for still uses devices. Its end wakes hsched.

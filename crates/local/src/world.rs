@@ -11,7 +11,7 @@ use crate::devices::Devices;
 use crate::ended_run::left_behind;
 use crate::parking::{Parking, ParkingNotes};
 use crate::processes::end_leftovers;
-use crate::running::{LocalSubmission, SubmissionStep};
+use crate::running::LocalSubmission;
 use crate::slot_memory::SlotMemory;
 use crate::slots::GpuSharing;
 use crate::wake::Waker;
@@ -246,14 +246,12 @@ impl<'a> LocalWorld<'a> {
     fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
         if let Some(running) = self.running.get(&of) {
-            let queue_state = match (&running.ended, &running.step) {
-                (Some((end, at)), _) => {
+            let queue_state = match &running.ended {
+                Some((end, at)) => {
                     QueueState::Ended { end: end.clone(), at: Some(*at), since: Some(running.since) }
                 }
-                (None, SubmissionStep::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
-                (None, _) => {
-                    QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
-                }
+                None if self.waits(&of) => QueueState::Pending,
+                None => QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) },
             };
             return Ok(Sighting {
                 of,
@@ -290,6 +288,15 @@ fn plain(run: &Run) -> Run {
 /// Returns the answer if a device is not free yet.
 pub(super) fn in_use() -> Answer {
     Answer::Deferred { message: "its devices are still in use".into() }
+}
+
+/// Returns the answer if no devices were found for a submission. If no other submission uses any, none will
+/// become free.
+pub(super) fn not_found(devices: &Devices) -> Answer {
+    match devices.users().next() {
+        Some(_) => in_use(),
+        None => Answer::Unreachable { message: "it needs more devices than there are".into() },
+    }
 }
 
 /// Returns the path of a guard's mark.
@@ -330,7 +337,7 @@ impl LocalWorld<'_> {
             stalls,
             unfit,
             notes,
-            ..Observation::new(at, self.devices.cluster())
+            ..Observation::new(at, self.devices.cluster_without(|of| self.waits(of)))
         })
     }
 

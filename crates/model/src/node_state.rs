@@ -22,7 +22,9 @@ pub enum Availability {
     Unknown,
     /// Draining or drained: running jobs may finish, none may start.
     Drained,
-    /// Down, in an error state, powering down, rebooting, or not answering.
+    /// Powering down or rebooting: down, but comes back by itself.
+    Restarting,
+    /// Down, in an error state, or not answering.
     Down,
 }
 
@@ -32,7 +34,7 @@ impl Availability {
         match self {
             Self::Up => "up",
             Self::Drained => "drained",
-            Self::Down => "down",
+            Self::Restarting | Self::Down => "down",
             Self::Reserved => "reserved",
             Self::Unknown => "in an unknown state",
         }
@@ -84,10 +86,10 @@ const MARKS: [char; 9] = ['*', '~', '#', '!', '%', '$', '@', '^', '-'];
 /// | `*` | not responding | down: gets no new work |
 /// | `~` | powered off to save power | up: comes back on request |
 /// | `#` | powering up or being configured | up |
-/// | `!` `%` | power-down pending, powering down | down: unavailable until it has powered off |
+/// | `!` `%` | power-down pending, powering down | restarting: unavailable until it has powered off |
 /// | `$` | in a maintenance reservation | reserved |
 /// | `@` | reboot pending | drained: reboots once it is idle |
-/// | `^` | reboot issued | down |
+/// | `^` | reboot issued | restarting |
 /// | `-` | planned by backfill for a waiting job | up |
 ///
 /// A `+` after a state (`alloc+`) means that jobs are completing, and has no effect.
@@ -96,6 +98,7 @@ fn of_mark(mark: char) -> Availability {
         '~' | '#' | '-' => Availability::Up,
         '$' => Availability::Reserved,
         '@' => Availability::Drained,
+        '!' | '%' | '^' => Availability::Restarting,
         _ => Availability::Down,
     }
 }
@@ -107,7 +110,8 @@ fn of_mark(mark: char) -> Availability {
 /// | idle, mixed, allocated, completing, planned; powered down or powering up; cloud, dynamic, resume | up |
 /// | undrain, reboot cancelled | up |
 /// | drain, draining, drained; fail, failing (will fail soon, taken out like a drain); reboot requested | drained |
-/// | down, error, future, invalid registration, external, not responding, powering down, reboot issued | down |
+/// | powering down, reboot issued | restarting |
+/// | down, error, future, invalid registration, external, not responding | down |
 /// | reserved, maintenance, blocked by an exclusive job's topology, performance counters | reserved |
 fn of_name(name: &str) -> Availability {
     match name {
@@ -117,9 +121,11 @@ fn of_name(name: &str) -> Availability {
         | "reboot_cancel" | "canc_r" => Availability::Up,
         "drain" | "drained" | "drng" | "draining" | "power_drain" | "fail" | "failg" | "failing" | "boot"
         | "reboot" | "reboot_requested" => Availability::Drained,
+        "power_down" | "pow_dn" | "powering_down" | "powring_dn" | "reboot_issued" => {
+            Availability::Restarting
+        }
         "down" | "error" | "err" | "futr" | "future" | "inval" | "invalid" | "invalid_reg" | "external"
-        | "no_respond" | "not_responding" | "power_down" | "pow_dn" | "powering_down" | "powring_dn"
-        | "reboot_issued" => Availability::Down,
+        | "no_respond" | "not_responding" => Availability::Down,
         "resv" | "reserved" | "maint" | "maintenance" | "block" | "blocked" | "npc" | "perfctrs" => {
             Availability::Reserved
         }
@@ -138,7 +144,7 @@ impl fmt::Display for Availability {
         f.pad(match self {
             Self::Up => "up",
             Self::Drained => "drained",
-            Self::Down => "down",
+            Self::Restarting | Self::Down => "down",
             Self::Reserved => "reserved",
             Self::Unknown => "unknown",
         })
@@ -179,11 +185,10 @@ mod tests {
             Availability::Down,
             &["down", "drain*", "down*+drain", "down+not_responding", "down~", "down$"],
         );
-        check(Availability::Down, &["idle*", "idle!", "idle%", "reboot^", "drng^", "unk*", "fail*", "inval"]);
-        check(
-            Availability::Down,
-            &["idle+cloud+powering_down", "power_down", "error", "futr", "down+surprise"],
-        );
+        check(Availability::Down, &["idle*", "idle!*", "down^", "unk*", "fail*", "inval"]);
+        check(Availability::Down, &["down+cloud+powering_down", "error", "futr", "down+surprise"]);
+        check(Availability::Restarting, &["idle!", "idle%", "reboot^", "drng^", "reboot_issued"]);
+        check(Availability::Restarting, &["idle+cloud+powering_down", "power_down", "drain!"]);
     }
 
     #[test]

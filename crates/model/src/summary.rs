@@ -52,7 +52,10 @@ impl Cluster {
                         entry.stranded += stock.free() - usable;
                     }
                     Availability::Reserved => entry.reserved += stock.free(),
-                    Availability::Down | Availability::Drained | Availability::Unknown => {
+                    Availability::Down
+                    | Availability::Restarting
+                    | Availability::Drained
+                    | Availability::Unknown => {
                         entry.down += stock.free();
                     }
                 }

@@ -112,11 +112,21 @@ impl<'a> Log<'a> {
     /// Prints new notes, the recorded lines, and the table on a terminal.
     pub(crate) fn print(&self, notes: &[String], state: &State) {
         self.print_notes(notes);
+        self.print_lines(state, self.notifier.as_ref());
+    }
+
+    /// Prints the recorded lines of jobs that are not the user's, such as short runs that measure speeds,
+    /// without a notification.
+    pub(crate) fn print_only(&self, state: &State) {
+        self.print_lines(state, None);
+    }
+
+    fn print_lines(&self, state: &State, notifier: Option<&Notifier>) {
         self.name_slow_nodes(state);
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let mut lines = self.story.borrow_mut().lines(state);
         self.add_errors(&mut lines, state);
-        if let Some(notifier) = &self.notifier {
+        if let Some(notifier) = notifier {
             notifier.tell(&lines);
             for trouble in notifier.troubles() {
                 self.board.aside(|| self.context.warn(&trouble));

@@ -146,7 +146,7 @@ impl PackArgs {
                 .id(ErrorId::OptionsConflict)
                 .hint("leave --nodes out, and raise --at-most"));
         }
-        let slots = shared_slots(context, &jobs);
+        let slots = shared_slots(context, jobs.iter());
         if slots > 1 {
             refuse_several_gpus(&jobs)?;
         }

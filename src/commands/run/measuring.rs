@@ -38,7 +38,11 @@ impl LocalRun<'_> {
         self.telling.log.say(&format!("measuring first: {}", names(&wanted)));
         let at = work.session.world.here.now();
         let mut state = State {
-            jobs: probes.into_iter().map(|job| JobState::new(job, at)).collect(),
+            // Their speeds are not from the job file.
+            jobs: probes
+                .into_iter()
+                .map(|job| JobState { assumed: true, unmeasured: true, ..JobState::new(job, at) })
+                .collect(),
             cache: work.session.state.cache.clone(),
             contributor: work.session.state.contributor.clone(),
             ..State::default()
@@ -86,7 +90,7 @@ impl LocalRun<'_> {
                     tell,
                 )
             })?;
-            self.telling.log.print(&[], state);
+            self.telling.log.print_only(state);
             let turn = turn.map_err(|error| live_failure(&error))?;
             let shown: Vec<JobName> = state
                 .jobs

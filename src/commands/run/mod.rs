@@ -33,6 +33,7 @@ use crate::commands::cli::Subcommand;
 use crate::commands::run::local_run::LocalRun;
 use crate::commands::run::target::{ExecutionTarget, WantedDevices};
 use crate::settings::CommandLineSetting;
+use hsched_engine::JobState;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_model::{ErrorId, Job};
 use hsched_ui::{Exit, Failure};
@@ -159,20 +160,20 @@ impl Args {
     }
 }
 
-/// Returns how many runs share a GPU if the command line does not say.
+/// Returns how many runs share a GPU if the command line does not say: as many as these jobs and the open ones
+/// of earlier files allow.
 fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
-    if jobs.is_empty() {
-        let known = deferred_commands::expected(context, &state::rules(context))?;
-        let open = known.jobs.iter().filter(|tracked| !tracked.phase.is_over());
-        return Ok(open.map(|tracked| tracked.job.slots.unwrap_or(1)).min().unwrap_or(1));
-    }
-    Ok(shared_slots(context, jobs))
+    let known = deferred_commands::expected(context, &state::rules(context))?;
+    let is_other =
+        |tracked: &&JobState| !tracked.phase.is_over() && jobs.iter().all(|job| job.name != tracked.job.name);
+    let others = known.jobs.iter().filter(is_other).map(|tracked| &*tracked.job);
+    Ok(shared_slots(context, jobs.iter().chain(others)))
 }
 
 /// Returns how many runs share a GPU: as many as all jobs allow.
-pub(super) fn shared_slots(context: &Context, jobs: &[Job]) -> u32 {
-    let of = |job: &Job| job.slots.unwrap_or(1);
-    let (least, most) = (jobs.iter().map(of).min().unwrap_or(1), jobs.iter().map(of).max().unwrap_or(1));
+pub(super) fn shared_slots<'j>(context: &Context, jobs: impl Iterator<Item = &'j Job>) -> u32 {
+    let slots: Vec<u32> = jobs.map(|job| job.slots.unwrap_or(1)).collect();
+    let (least, most) = (slots.iter().min().copied().unwrap_or(1), slots.iter().max().copied().unwrap_or(1));
     if least != most {
         context.note(&format!("jobs allow between {least} and {most} slots; using {least} per GPU"));
     }

@@ -57,6 +57,18 @@ fn a_job_waits_for_its_moment_and_capacity_is_kept() {
     assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
 }
 
+#[test]
+fn a_job_that_needs_more_gpus_than_any_job_gets_waits_with_the_reason() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    let jobs = [("a", ", gpus: 2"), ("b", "")];
+    let jobs = jobs.map(|(name, more)| JobState::new(job(name, "{v100: 100}", more), Time(0.0)));
+    let mut slots = how(Moves::Never);
+    slots.rules.most_gpus = Some(1);
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &slots);
+    assert_eq!(words(&done.actions), ["a waits", "submit b on 1 v100"]);
+    assert_eq!(done.state.jobs[0].last.1, "it needs 2 GPUs, and a slot is a fraction of one");
+}
+
 /// A turn at the end of each waiting time acts, and `due` names it, whatever other submissions wait for.
 #[test]
 fn every_waiting_time_at_whose_end_something_is_done_is_due() {

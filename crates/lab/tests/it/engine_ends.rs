@@ -2,12 +2,12 @@
 //! the ends that are accepted.
 
 use hsched_engine::{
-    AfterStop, BackendKind, End, JobState, News, PastAttempt, Rules, Stage, StopProgress, SubmissionRecord,
-    apply,
+    AfterStop, Answer, BackendKind, End, JobState, News, PastAttempt, Rules, Stage, StopProgress,
+    SubmissionRecord, apply,
 };
 use hsched_model::{Seconds, Time};
 
-use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
+use hsched_fixtures::engine_states::{answered, attempt, heard, job, phase, rules, running, state};
 
 /// Lets runs of a job with one retry end in these ways, one after the other and without an epoch; returns the
 /// job, and its used retries after each run.
@@ -43,6 +43,18 @@ fn a_failure_ends_a_row_of_limit_cuts_and_is_the_reason_that_is_given() {
     assert_eq!(tracked.last.1, "failed with exit status 1 (2 failures, no retries left)");
     let (_, used) = after(&[End::Cut, End::Cut, failed(), End::Cut, End::Cut, End::Cut]);
     assert_eq!(used, [0, 0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn a_refused_start_after_a_limit_cut_is_the_reason_that_is_given() {
+    let mut state = state(vec![after(&[End::Cut]).0]);
+    for run in ["s", "t"] {
+        state.jobs[0].phase = phase(attempt(run, "v1", "v100", 1, 0), Stage::Meant);
+        let refused = Answer::Refused { message: "no such directory".to_owned() };
+        apply(&mut state, Time(70.0), &answered("a", run, refused), &rules());
+    }
+    let expected = "failed: refused by Slurm: no such directory (2 failures, no retries left)";
+    assert_eq!(state.jobs[0].last.1, expected);
 }
 
 #[test]

@@ -223,3 +223,23 @@ fn a_job_that_fits_no_node_holds_nobody_up_and_one_that_fits_some_goes_there() {
         [Some("v2".into()), Some("v1".into())]
     );
 }
+
+/// A new request would start at the end of the queue, so a request is not cancelled for nodes that come back by
+/// themselves or by their administrator.
+#[test]
+fn a_pending_request_is_cancelled_only_if_its_nodes_are_down() {
+    let after_a_minute = |node: &str| {
+        let pending = JobState {
+            phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Pending),
+            ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
+        };
+        let cluster = cluster(&[("v1", "v100", 1, 0, node)]);
+        words(&take(state(vec![pending]), 60.0, &cluster, &how(Moves::Never)).actions)
+    };
+    for comes_back in ["maint", "resv", "idle$", "drained", "idle@", "idle!", "idle%", "idle^", "surprise"] {
+        assert_eq!(after_a_minute(comes_back), [""; 0], "{comes_back}");
+    }
+    for down in ["down", "idle*", "drain*"] {
+        assert_eq!(after_a_minute(down), ["cancel a"], "{down}");
+    }
+}

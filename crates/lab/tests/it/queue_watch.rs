@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use hsched_engine::{
-    Action, GpuRequest, Inquiry, JobState, Knows, Listing, Phase, SpeedsOf, Stage, State, Step, Submission,
-    SubmissionRecord, requests, step,
+    Action, GpuRequest, Inquiry, JobRequests, JobState, Knows, Listing, Phase, Rules, SpeedsOf, Stage, State,
+    Step, Submission, SubmissionRecord, requests, step,
 };
-use hsched_model::{Cluster, Node, Partition, RequestOption, SbatchOptions, Seconds, Time};
+use hsched_model::{Cluster, Job, Node, Partition, RequestOption, SbatchOptions, Seconds, Time};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{JobStartEstimates, Parameters, Policy, Replanning, RequestStartEstimate};
 use hsched_queue::{GpuCount, NodeUse, QueueNode, QueuePartition, Snapshot};
@@ -23,9 +23,9 @@ pub fn queueing() -> Box<dyn Policy> {
 }
 
 /// A job that takes ten hours on one V100 and twenty on one T4.
-fn ten_hours() -> hsched_model::Job {
+fn ten_hours() -> Job {
     let more = ", max_gpus: 4";
-    hsched_model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
+    Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
 }
 
 pub fn full() -> Cluster {
@@ -103,10 +103,19 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let asked = step(jobs, Time(1.0), &[], &cluster, &rules(), &mut planner);
     let told = answer(&cluster, &asked.inquiries[0], 0.0, &|_| (1.0, 0.0));
     // The list of `when`: from the job file, the settings and the snapshot.
-    let (rules, snapshot) = (rules(), snapshot(&cluster));
+    let listed = listed(&job, &snapshot(&cluster), &rules());
+    // Four requests of V100 and four of T4, for two accounts in two partitions, exceed the limit.
+    assert_eq!((listed.possible, listed.requests.len()), (32, 24));
+    let told: Vec<RequestOption> =
+        told.requests.into_iter().map(|request_start_estimate| request_start_estimate.request).collect();
+    assert_eq!(told, listed.requests);
+}
+
+/// Returns the requests that `when` lists for a job.
+fn listed(job: &Job, snapshot: &Snapshot, rules: &Rules) -> JobRequests {
     let listing = Listing {
-        job: &job,
-        snapshot: &snapshot,
+        job,
+        snapshot,
         defaults: &rules.defaults,
         rates: (rules.network, rules.intra_node),
         capacity: &rules.capacity,
@@ -117,11 +126,28 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let speeds: SpeedsOf<'_, Infallible> =
         &|jobs, types| Ok(ThroughputMatrix::new(jobs, types, &Cache::default(), estimates));
     let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
-    // Four requests of V100 and four of T4, for two accounts in two partitions, exceed the limit.
-    assert_eq!((listed.possible, listed.requests.len()), (32, 24));
-    let told: Vec<RequestOption> =
-        told.requests.into_iter().map(|request_start_estimate| request_start_estimate.request).collect();
-    assert_eq!(told, listed.requests);
+    listed
+}
+
+#[test]
+fn a_job_without_requests_is_told_which_limit_is_in_the_way() {
+    let gpu_partition = Partition { name: "gpu".to_owned(), default: true, max_time: None };
+    let nodes = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
+    let cluster = Cluster { partitions: vec![gpu_partition], ..nodes };
+    let nothing = |gpus: u32, capacity: Option<u32>, max_nodes: Option<u32>| {
+        let mut snapshot = snapshot(&cluster);
+        snapshot.partitions[0].max_nodes = max_nodes;
+        let capacity = capacity.map(|most| (gpu("v100"), most)).into_iter().collect();
+        let job = job("a", "{v100: 100}", &format!(", gpus: {gpus}"));
+        listed(&job, &snapshot, &Rules { capacity, ..rules() }).nothing
+    };
+    assert_eq!(nothing(4, Some(4), Some(2)), None);
+    let capacity = "the setting capacity allows fewer GPUs than each of its requests needs";
+    assert_eq!(nothing(4, Some(3), Some(2)).as_deref(), Some(capacity));
+    let nodes = "each of its requests needs more than 1 node, the maximum of partition gpu (MaxNodes)";
+    assert_eq!(nothing(4, None, Some(1)).as_deref(), Some(nodes));
+    let both = format!("{capacity}; {nodes}");
+    assert_eq!(nothing(4, Some(3), Some(1)), Some(both));
 }
 
 /// Answers an inquiry: the first pending request waits `stays` hours; `wait` gives the hours until a request
@@ -279,11 +305,7 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
 fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
     let many: Vec<String> = (0..150).map(|number| format!("n{number}")).collect();
     let nodes: Vec<_> = many.iter().map(|name| (name.as_str(), "v100", 4, 4, "allocated")).collect();
-    let job = hsched_model::Job {
-        global_batch: 100_000,
-        samples_per_epoch: 100_000_000,
-        ..job("a", "{v100: 100}", "")
-    };
+    let job = Job { global_batch: 100_000, samples_per_epoch: 100_000_000, ..job("a", "{v100: 100}", "") };
     let jobs = state(vec![JobState::new(job, Time(0.0))]);
     let asked = take(&jobs, 1.0, &cluster(&nodes), 0.0, &|_| (1.0, 0.0));
     assert_eq!(words(&asked.actions), ["submit a on 32 v100"]);

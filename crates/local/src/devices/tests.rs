@@ -1,6 +1,8 @@
 //! Assignment of one machine's devices to jobs.
 
 use super::*;
+use crate::world::not_found;
+use hsched_engine::Answer;
 use hsched_model::JobName;
 
 fn key(job: &str) -> SubmissionKey {
@@ -106,4 +108,14 @@ fn devices_on_which_fewer_wait_come_first() {
     let lease = devices.find(&ranks(&["t4", "t4"]), RankNeeds::default(), false, crowd).expect("are free");
     let places: Vec<usize> = lease.devices.iter().map(|(_, device)| *device).collect();
     assert_eq!(places, [1, 2]);
+}
+
+#[test]
+fn a_submission_waits_for_devices_in_use_but_not_for_absent_ones() {
+    let facts = Facts { host: "box".into(), ..Facts::default() };
+    let mut devices = Devices::imagined(&Devices::parse("t4:1").expect("a list"), &facts);
+    assert_eq!(take(&mut devices, "a", &["t4", "t4"]), None);
+    assert!(matches!(not_found(&devices), Answer::Unreachable { .. }));
+    assert!(take(&mut devices, "b", &["t4"]).is_some());
+    assert!(matches!(not_found(&devices), Answer::Deferred { .. }));
 }

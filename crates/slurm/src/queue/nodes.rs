@@ -21,7 +21,7 @@ fn node(node: &Node) -> QueueNode {
             // A reserved node counts as up, because the reservations have its users and times.
             Availability::Up | Availability::Reserved => NodeUse::Up,
             Availability::Drained => NodeUse::Drained,
-            Availability::Down | Availability::Unknown => NodeUse::Down,
+            Availability::Down | Availability::Restarting | Availability::Unknown => NodeUse::Down,
         },
     }
 }
