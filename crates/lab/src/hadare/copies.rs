@@ -242,7 +242,13 @@ impl<'a> CopyReplay<'a> {
             let left = to_f64(fork.steps) / self.per_epoch[job];
             job_record.done = (self.trace.jobs[job].model.progress.work - left).max(0.0);
             let can_run = fork.speeds.iter().any(|speed| *speed > 0.0);
-            job_record.why = Some(if can_run { why } else { NO_TYPE }.to_owned());
+            let has_type = self.trace.jobs[job].model.types.iter().any(Option::is_some);
+            let why = match (can_run, has_type) {
+                (true, _) => why,
+                (false, true) => "its batch cannot be divided over the GPUs of any node",
+                (false, false) => NO_TYPE,
+            };
+            job_record.why = Some(why.to_owned());
         }
     }
 

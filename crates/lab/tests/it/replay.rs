@@ -142,6 +142,23 @@ fn gpu_time_after_the_last_completion_does_not_count() {
 }
 
 #[test]
+fn hadare_says_why_a_job_cannot_run() {
+    let mut large = seconds("large", 400, &[100.0], 1);
+    large.accumulate = false;
+    large.types.iter_mut().flatten().for_each(|model| model.max_batch = Some(4));
+    let unknown = JobModel { types: vec![None], ..seconds("unknown", 400, &[100.0], 1) };
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), vec![(0.0, large), (0.0, unknown)]);
+    let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
+    let record = replay_copies(&trace, &no_restart(), &HadareParameters::default(), hooks);
+    let why: Vec<Option<&str>> = record.jobs.iter().map(|job| job.why.as_deref()).collect();
+    let expected = [
+        "its batch cannot be divided over the GPUs of any node",
+        "it has no known speed on any GPU type of this cluster",
+    ];
+    assert_eq!(why, expected.map(Some));
+}
+
+#[test]
 fn a_failure_costs_the_epoch_under_way_and_a_retry() {
     let jobs = vec![(0.0, seconds("a", 400, &[100.0], 1))];
     let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
