@@ -142,6 +142,17 @@ fn gpu_time_after_the_last_completion_does_not_count() {
 }
 
 #[test]
+fn a_deadline_moves_with_its_arrival_if_the_load_is_scaled() {
+    let mut late = seconds("late", 400, &[100.0], 1);
+    late.aims.deadline = Some(Time(600.0));
+    let jobs = vec![(100.0, seconds("first", 400, &[100.0], 1)), (300.0, late)];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    let half = trace.with_load(trace.load().expect("a load") / 2.0).expect("a trace");
+    let last = &half.jobs[1];
+    assert_eq!((last.arrival, last.model.aims.deadline), (Time(500.0), Some(Time(800.0))));
+}
+
+#[test]
 fn hadare_says_why_a_job_cannot_run() {
     let mut large = seconds("large", 400, &[100.0], 1);
     large.accumulate = false;
