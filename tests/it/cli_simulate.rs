@@ -181,6 +181,21 @@ fn on_a_shared_cluster_jobs_that_do_not_save_are_never_stopped() {
 }
 
 #[test]
+fn flags_without_effect_on_single_tasks_are_refused() {
+    let sandbox = sandbox();
+    let simulate = |flags: &str| sandbox.run(&format!("{FILES} --policy hare {flags}"));
+    let flags = ["--rounds 3", "--restart-cost 5s", "--lose epoch", "--repack off"];
+    for flag in flags {
+        let name = flag.split(' ').next().expect("a flag");
+        let said = simulate(flag).fails(2);
+        assert!(said.contains(&format!("{name} does not work with hare")), "{said}");
+    }
+    assert!(simulate("--sweep restart-cost=0s,60s").fails(2).contains("--restart-cost does not work"));
+    let table = simulate("").succeeds();
+    assert!(!table.lines().next().expect("a line").contains("restart"), "{table}");
+}
+
+#[test]
 fn the_load_of_a_trace_that_starts_in_the_middle_cannot_be_scaled() {
     let later = "now: 1h
 jobs:

@@ -10,6 +10,7 @@ mod objective;
 mod output;
 mod report;
 mod sweep;
+mod unfit;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -261,19 +262,6 @@ impl Args {
                     over time do not stop them"
             ));
         }
-    }
-
-    /// Returns a given flag that has no effect in a replay of single tasks, if there is one.
-    fn flag_of_gangs(&self) -> Option<&'static str> {
-        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, SweepAxis::Noise(_)));
-        let flags = [
-            (self.round.is_some(), "--round"),
-            (has_noise, "--noise"),
-            (self.queue_wait.is_some(), "--queue-wait"),
-            (self.job_failures.is_some(), "--job-failures"),
-            (self.node_failures.is_some(), "--node-failures"),
-        ];
-        flags.into_iter().find(|(given, _)| *given).map(|(_, flag)| flag)
     }
 
     /// Returns the parameters that determine the results, for the report.
