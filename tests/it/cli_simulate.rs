@@ -181,6 +181,35 @@ fn on_a_shared_cluster_jobs_that_do_not_save_are_never_stopped() {
 }
 
 #[test]
+fn flags_without_effect_on_single_tasks_are_refused() {
+    let sandbox = sandbox();
+    let simulate = |flags: &str| sandbox.run(&format!("{FILES} --policy hare {flags}"));
+    let flags = ["--rounds 3", "--restart-cost 5s", "--lose epoch", "--repack off"];
+    for flag in flags {
+        let name = flag.split(' ').next().expect("a flag");
+        let said = simulate(flag).fails(2);
+        assert!(said.contains(&format!("{name} does not work with hare")), "{said}");
+    }
+    assert!(simulate("--sweep restart-cost=0s,60s").fails(2).contains("--restart-cost does not work"));
+    let table = simulate("").succeeds();
+    assert!(!table.lines().next().expect("a line").contains("restart"), "{table}");
+}
+
+#[test]
+fn the_load_of_a_trace_that_starts_in_the_middle_cannot_be_scaled() {
+    let later = "now: 1h
+jobs:
+- {name: a, arrival: 0s, samples_per_epoch: 100, epochs: 1, global_batch: 1, model_size: 0B, throughput: {v100: 1}}
+- {name: b, arrival: 2h, samples_per_epoch: 100, epochs: 1, global_batch: 1, model_size: 0B, throughput: {v100: 1}}
+";
+    let sandbox = sandbox().file("later.yaml", later);
+    let line = "simulate --trace later.yaml --cluster lab.yaml --policy fifo";
+    sandbox.run(line).succeeds();
+    let said = sandbox.run(&format!("{line} --sweep load=1")).fails(78);
+    assert!(said.contains("the trace starts in the middle"), "{said}");
+}
+
+#[test]
 fn what_cannot_run_says_why() {
     let huge =
         "name,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100\nx,7,100,1,100,0,9\n";

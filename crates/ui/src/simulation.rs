@@ -100,10 +100,8 @@ pub fn simulation_table(runs: &[SimulationResult], terminal: Terminal) -> String
     let load = first.cell.trace.load().map_or_else(String::new, |load| format!(", load {load:.2}"));
     let count = first.cell.trace.jobs.len();
     let jobs = if count == 1 { "job" } else { "jobs" };
-    let options = &first.cell.options;
-    let restart = duration(options.restart_cost.unwrap_or(options.usual_restart_cost));
-    let exception = if options.restart_cost.is_some() { "" } else { " unless a job has its own" };
-    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}; a restart costs {restart}{exception}\n");
+    let restart = restart_clause(runs, &first.cell.options);
+    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}{restart}\n");
     if let Some(lower) = first.lower_bound() {
         let lower = duration(Seconds(lower));
         let but = if runs.iter().all(SimulationResult::keeps_jobs_whole) {
@@ -226,6 +224,16 @@ fn task_by_task(run: &SimulationResult) -> Option<String> {
         "{}: runs task by task, which no real cluster can do (use --execution gangs for that){near}",
         run.policy
     ))
+}
+
+/// Returns what the first line says about restarts; nothing if none of the replays has any that cost.
+fn restart_clause(runs: &[SimulationResult], options: &Options) -> String {
+    if !runs.iter().any(SimulationResult::keeps_jobs_whole) {
+        return String::new();
+    }
+    let cost = duration(options.restart_cost.unwrap_or(options.usual_restart_cost));
+    let exception = if options.restart_cost.is_some() { "" } else { " unless a job has its own" };
+    format!("; a restart costs {cost}{exception}")
 }
 
 /// Adds a line per policy: the fraction of all jobs that complete within each time after their arrival.

@@ -10,6 +10,7 @@ mod objective;
 mod output;
 mod report;
 mod sweep;
+mod unfit;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -160,6 +161,10 @@ impl Subcommand for Args {
             if self.report.is_given()? {
                 return Err(Failure::new(Exit::Usage, "traces of task graphs have no report"));
             }
+            if let Some(flag) = self.flag_of_jobs() {
+                let message = format!("{flag} does not work with traces of task graphs");
+                return Err(Failure::new(Exit::Usage, message).id(ErrorId::PolicyUnfit));
+            }
             return graphs::run(context, &text, &self.graphs, &self.asked(&policies));
         }
         let names: Vec<&str> = policies.iter().map(String::as_str).collect();
@@ -261,19 +266,6 @@ impl Args {
                     over time do not stop them"
             ));
         }
-    }
-
-    /// Returns a given flag that has no effect in a replay of single tasks, if there is one.
-    fn flag_of_gangs(&self) -> Option<&'static str> {
-        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, SweepAxis::Noise(_)));
-        let flags = [
-            (self.round.is_some(), "--round"),
-            (has_noise, "--noise"),
-            (self.queue_wait.is_some(), "--queue-wait"),
-            (self.job_failures.is_some(), "--job-failures"),
-            (self.node_failures.is_some(), "--node-failures"),
-        ];
-        flags.into_iter().find(|(given, _)| *given).map(|(_, flag)| flag)
     }
 
     /// Returns the parameters that determine the results, for the report.

@@ -112,7 +112,7 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
 /// Returns the cells of a sweep: every combination of its values, with seeds varying fastest.
 ///
 /// # Errors
-/// If an axis is given twice, or the trace has no load that could vary.
+/// If an axis is given twice, or the trace has no load that could vary, or starts in the middle.
 pub(super) fn cells(
     trace: &Arc<Trace>,
     options: &Options,
@@ -132,6 +132,10 @@ pub(super) fn cells(
         }
         let mut loads = BTreeMap::new();
         if let SweepAxis::Load(values) = axis {
+            if !trace.is_whole() {
+                let message = "cannot scale the load: the trace starts in the middle (now, steps_done, held)";
+                return Err(Failure::new(Exit::BadInput, message).id(ErrorId::TraceFile));
+            }
             for value in values {
                 let scaled = trace.with_load(*value).ok_or_else(|| {
                     let message =

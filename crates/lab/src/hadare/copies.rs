@@ -233,6 +233,7 @@ impl<'a> CopyReplay<'a> {
     fn close(&mut self, why: &str) {
         let played = to_f64(self.played);
         self.record.cru = Some(if self.played > 0 { self.busy / played } else { 0.0 });
+        self.record.held -= self.held_after_completion();
         for (job, job_record) in self.record.jobs.iter_mut().enumerate() {
             if job_record.completed.is_some() {
                 continue;
@@ -241,8 +242,22 @@ impl<'a> CopyReplay<'a> {
             let left = to_f64(fork.steps) / self.per_epoch[job];
             job_record.done = (self.trace.jobs[job].model.progress.work - left).max(0.0);
             let can_run = fork.speeds.iter().any(|speed| *speed > 0.0);
-            job_record.why = Some(if can_run { why } else { NO_TYPE }.to_owned());
+            let has_type = self.trace.jobs[job].model.types.iter().any(Option::is_some);
+            let why = match (can_run, has_type) {
+                (true, _) => why,
+                (false, true) => "its batch cannot be divided over the GPUs of any node",
+                (false, false) => NO_TYPE,
+            };
+            job_record.why = Some(why.to_owned());
         }
+    }
+
+    /// Returns the GPU-seconds that jobs held after the last completion.
+    fn held_after_completion(&self) -> f64 {
+        let ends = self.record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0);
+        let last = ends.fold(0.0, f64::max);
+        let steps = self.record.in_use.windows(2);
+        steps.map(|step| f64::from(step[0].1) * (step[1].0 - step[0].0.max(last)).max(0.0)).sum()
     }
 }
 

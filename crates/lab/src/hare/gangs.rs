@@ -57,7 +57,7 @@ impl Policy for Hare {
             let rounds = to_u64(whole_left(&problem.jobs[*job].progress, problem.now).ceil());
             (&problem.jobs[*job], 0.0, rounds.max(1))
         };
-        let mut tasks = Tasks::new(problem, jobs.iter().map(left));
+        let mut tasks = Tasks::of_gangs(problem, jobs.iter().map(left));
         tasks.counts.fill(0);
         for card in &cards {
             tasks.counts[card.gpu.gpu_type] += 1;

@@ -233,6 +233,13 @@ impl Hlas {
             let gpus = self.hand_out(&mut table, &mut idle, job, &tasks.jobs[place], most);
             let wanted = slots(gpus.iter().map(|gpu| table.gpus[*gpu]));
             let Some(placement) = placed(problem, job, wanted) else {
+                let least = problem.jobs[job].min_gpus;
+                let why = if gpus.len() < least as usize {
+                    format!("fewer than {least} GPUs that it can use are idle")
+                } else {
+                    "its batch cannot be divided over the idle GPUs".to_owned()
+                };
+                changes.push((job, Decision::Defer { why }));
                 for gpu in gpus {
                     table.free[gpu] = true;
                 }
@@ -271,7 +278,7 @@ impl Policy for Hlas {
             sum.iter().zip(count).map(|(sum, up)| sum + up).collect()
         });
         let models = jobs.iter().map(|job| (&problem.jobs[*job], 0.0, 1));
-        let tasks = Tasks { gpus, counts, ..Tasks::new(problem, models) };
+        let tasks = Tasks { gpus, counts, ..Tasks::of_gangs(problem, models) };
         self.sync_groups(problem, &tasks);
         let go_on = self.sync_jobs(problem, &jobs);
         let ladder = self.ladder(problem, &jobs, &tasks);

@@ -11,7 +11,7 @@ pub struct ReplayRecord {
     pub policy: &'static str,
     /// In the order of the trace's jobs.
     pub jobs: Vec<ReplayedJob>,
-    /// GPU-seconds held by jobs.
+    /// GPU-seconds held by jobs up to the last completion.
     pub held: f64,
     /// The part of these GPU-seconds that restarts took, including the waits of moved jobs in the queue.
     pub restarting: f64,

@@ -179,12 +179,17 @@ impl Trace {
         (span > 0.0 && equivalents > 0.0).then(|| asked / (equivalents * span))
     }
 
-    /// Returns the trace with its arrivals scaled to this load; `None` if [`Self::load`] is `None`.
+    /// Returns the trace with its arrivals scaled to this load, and each deadline as long after the arrival
+    /// as before; `None` if [`Self::load`] is `None`.
     pub fn with_load(&self, load: f64) -> Option<Self> {
         let (factor, first) = (self.load()? / load, self.first_arrival());
         let mut trace = self.clone();
         for entry in &mut trace.jobs {
-            entry.arrival = first.after(Seconds(entry.arrival.since(first).0 * factor));
+            let before = entry.arrival;
+            entry.arrival = first.after(Seconds(before.since(first).0 * factor));
+            if let Some(deadline) = &mut entry.model.aims.deadline {
+                deadline.0 += entry.arrival.0 - before.0;
+            }
         }
         Some(trace)
     }

@@ -1,6 +1,7 @@
 //! The fast core of simulations: worked examples.
 
 use hsched_lab::find_over_time;
+use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::registry;
 use hsched_lab::replay::{
     EventKind, Figures, Hooks, Incidents, Loses, Options, Outage, ReplayError, ReplayEvent, ReplayRecord,
@@ -122,6 +123,50 @@ fn a_restart_costs_its_time_and_a_first_start_none() {
     assert_near(&[record.held, record.restarting], &[300.0 * 2.0 + 400.0 * 2.0 + 590.0 * 2.0, 180.0]);
     let there = 2.0 * 1290.0;
     assert_near(&[figures.utilisation, figures.goodput], &[2580.0 / there, 2400.0 / there]);
+}
+
+#[test]
+fn gpu_time_after_the_last_completion_does_not_count() {
+    let jobs = vec![(0.0, seconds("short", 100, &[100.0], 1)), (0.0, seconds("long", 100_000, &[100.0], 1))];
+    let trace = trace(problems::problem(&["v100"], &[&[1], &[1]], Vec::new()), jobs);
+    let options = Options { round: Some(Seconds(50.0)), rounds: Some(10), ..no_restart() };
+    let (fifo, _) = play(&trace, &options, "fifo").expect("a replay");
+    let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
+    let copies = HadareParameters { round: Seconds(50.0), ..HadareParameters::default() };
+    let hadare = replay_copies(&trace, &options, &copies, hooks);
+    let [fifo, hadare] = [fifo, hadare].map(|record| Figures::of(&trace, &record).expect("figures"));
+    assert_near(&[fifo.makespan, fifo.utilisation, fifo.goodput], &[100.0, 1.0, 1.0]);
+    // The copies of a round of 50 s do nine steps of 5.12 s, and those of the next round end after 10.24 s.
+    let held = 2.0 * 9.0 * 5.12 + 2.0 * 10.24;
+    assert_near(&[hadare.makespan, hadare.utilisation], &[60.24, held / (2.0 * 60.24)]);
+}
+
+#[test]
+fn a_deadline_moves_with_its_arrival_if_the_load_is_scaled() {
+    let mut late = seconds("late", 400, &[100.0], 1);
+    late.aims.deadline = Some(Time(600.0));
+    let jobs = vec![(100.0, seconds("first", 400, &[100.0], 1)), (300.0, late)];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    let half = trace.with_load(trace.load().expect("a load") / 2.0).expect("a trace");
+    let last = &half.jobs[1];
+    assert_eq!((last.arrival, last.model.aims.deadline), (Time(500.0), Some(Time(800.0))));
+}
+
+#[test]
+fn hadare_says_why_a_job_cannot_run() {
+    let mut large = seconds("large", 400, &[100.0], 1);
+    large.accumulate = false;
+    large.types.iter_mut().flatten().for_each(|model| model.max_batch = Some(4));
+    let unknown = JobModel { types: vec![None], ..seconds("unknown", 400, &[100.0], 1) };
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), vec![(0.0, large), (0.0, unknown)]);
+    let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
+    let record = replay_copies(&trace, &no_restart(), &HadareParameters::default(), hooks);
+    let why: Vec<Option<&str>> = record.jobs.iter().map(|job| job.why.as_deref()).collect();
+    let expected = [
+        "its batch cannot be divided over the GPUs of any node",
+        "it has no known speed on any GPU type of this cluster",
+    ];
+    assert_eq!(why, expected.map(Some));
 }
 
 #[test]

@@ -5,7 +5,8 @@ use hsched_lab::find_over_time;
 use hsched_lab::replay::{EventKind, Hooks, Options, ReplayEvent, ReplayRecord, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, HeldPlacement, HoldStage, JobModel, Parameters, Policy, Problem, Rounds, Slot, TypeLimit,
+    Budget, Decision, HeldPlacement, HoldStage, JobModel, Parameters, Policy, Problem, Rounds, Slot,
+    TypeLimit,
 };
 
 use hsched_problems::problems;
@@ -70,6 +71,26 @@ fn fewer_gpus_than_tasks_accumulate_and_more_are_left_alone() {
     assert_eq!(ends(&record), [200.0]);
     let started = events.iter().find(|event| event.kind == EventKind::Started).expect("a start");
     assert_eq!(started.slots.iter().map(|slot| slot.count).sum::<u32>(), 2);
+}
+
+#[test]
+fn a_job_gets_its_minimum_of_gpus_even_with_fewer_tasks() {
+    let four = || problems::problem(&["v100"], &[&[4]], Vec::new());
+    for name in ["hare", "hlas", "hlas-p"] {
+        let wide = JobModel { min_gpus: 3, max_gpus: 4, ..job("a", 3, 1, &[100.0]) };
+        let mut policy = policy(name, &Parameters::default());
+        let (record, _) = play(four(), vec![(0.0, wide)], 0.0, policy.as_mut());
+        assert_eq!(ends(&record), [100.0], "{name}");
+    }
+}
+
+#[test]
+fn hlas_says_that_too_few_gpus_are_idle() {
+    let mut problem = one_gpu();
+    problem.jobs = vec![JobModel { min_gpus: 3, max_gpus: 4, ..job("a", 3, 1, &[100.0]) }];
+    let plan = policy("hlas", &Parameters::default()).decide(&problem, &Budget::until(&|| false));
+    let why = "fewer than 3 GPUs that it can use are idle".to_owned();
+    assert_eq!(plan.expect("a plan").changes, [(0, Decision::Defer { why })]);
 }
 
 #[test]

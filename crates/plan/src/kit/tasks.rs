@@ -1,7 +1,8 @@
 //! Jobs as rounds of equal tasks on single GPUs: the model of Hare and HLAS.
 //!
 //! A round is an epoch and has as many tasks as the job's synchronisation scale, which never changes; the
-//! number of GPUs may change. A task computes alone on one GPU. Its gradients are then transmitted for some
+//! number of GPUs may change. A job that holds all its GPUs at once has at least as many tasks as its minimum
+//! of GPUs. A task computes alone on one GPU. Its gradients are then transmitted for some
 //! time while the GPU is free again. The next round begins when all gradients have arrived.
 
 use crate::{JobModel, Problem, TypeModel, cost};
@@ -62,14 +63,30 @@ pub struct TaskRun {
 impl Tasks {
     /// Returns these jobs on the GPUs of a problem, each with its arrival and number of rounds.
     pub fn new<'a>(problem: &Problem, jobs: impl IntoIterator<Item = (&'a JobModel, f64, u64)>) -> Self {
+        Self::scaled(problem, jobs, |model| model.rounds.scale)
+    }
+
+    /// Like [`Self::new`], for jobs that hold all their GPUs at once: each GPU needs a task.
+    pub fn of_gangs<'a>(problem: &Problem, jobs: impl IntoIterator<Item = (&'a JobModel, f64, u64)>) -> Self {
+        Self::scaled(problem, jobs, |model| model.rounds.scale.max(model.min_gpus.into()))
+    }
+
+    fn scaled<'a>(
+        problem: &Problem,
+        jobs: impl IntoIterator<Item = (&'a JobModel, f64, u64)>,
+        scale: impl Fn(&JobModel) -> u64,
+    ) -> Self {
         let counts = problem.offered();
-        let job = |(model, arrival, rounds): (&JobModel, f64, u64)| TaskJob {
-            arrival,
-            weight: model.weight,
-            rounds,
-            scale: model.rounds.scale,
-            times: task_times(model, &counts),
-            sync: sync_time(problem, model),
+        let job = |(model, arrival, rounds): (&JobModel, f64, u64)| {
+            let scale = scale(model);
+            TaskJob {
+                arrival,
+                weight: model.weight,
+                rounds,
+                scale,
+                times: task_times(model, scale, &counts),
+                sync: sync_time(problem, model, scale),
+            }
         };
         Self { gpus: TaskGpu::all(problem), jobs: jobs.into_iter().map(job).collect(), counts }
     }
@@ -100,17 +117,16 @@ impl TaskJob {
     }
 }
 
-fn task_times(model: &JobModel, counts: &[u32]) -> Vec<Option<f64>> {
+fn task_times(model: &JobModel, scale: u64, counts: &[u32]) -> Vec<Option<f64>> {
     let time = |(type_model, count): (&Option<TypeModel>, &u32)| {
-        task_time(model, type_model.as_ref().filter(|_| *count > 0)?)
+        task_time(model, scale, type_model.as_ref().filter(|_| *count > 0)?)
     };
     model.types.iter().zip(counts).map(time).collect()
 }
 
 /// Returns the compute time of one task of a job, its part of an epoch; `None` if it does not fit, or if the
 /// type allows only one rank and a round has several tasks.
-fn task_time(model: &JobModel, type_model: &TypeModel) -> Option<f64> {
-    let scale = model.rounds.scale;
+fn task_time(model: &JobModel, scale: u64, type_model: &TypeModel) -> Option<f64> {
     let (samples, batch) = (to_f64(model.samples_per_epoch), to_f64(model.global_batch));
     let part = batch / to_f64(scale);
     let passes = type_model.max_batch.map_or(1.0, |memory| (part / to_f64(memory)).ceil().max(1.0));
@@ -121,12 +137,12 @@ fn task_time(model: &JobModel, type_model: &TypeModel) -> Option<f64> {
 }
 
 /// Returns the transmission time of the gradients of an epoch, over the network or inside the only node.
-fn sync_time(problem: &Problem, model: &JobModel) -> f64 {
+fn sync_time(problem: &Problem, model: &JobModel, scale: u64) -> f64 {
     let mut nodes = problem.nodes.iter().filter(|node| node.gpus.iter().any(|count| *count > 0));
     let rate = match (nodes.next(), nodes.next()) {
         (Some(only), None) => only.intra_node,
         _ => problem.network,
     };
-    let scale = u32::try_from(model.rounds.scale).unwrap_or(u32::MAX);
+    let scale = u32::try_from(scale).unwrap_or(u32::MAX);
     cost::comm_time(model, scale, rate.bytes_per_second())
 }

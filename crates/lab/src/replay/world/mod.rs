@@ -42,6 +42,8 @@ pub(super) struct ReplayWorld<'a> {
     vacant: BinaryHeap<Reverse<usize>>,
     changes: Changes,
     in_use: u32,
+    last_completion: Time,
+    after_completion: HeldTime,
     running: usize,
     count: usize,
     /// Number of changes of placements and shares over all jobs. It is not counted per job, because job
@@ -51,6 +53,13 @@ pub(super) struct ReplayWorld<'a> {
     outages: Vec<u32>,
     /// Number of reports so far of each job of the trace that may stop early.
     seen: Vec<usize>,
+}
+
+/// GPU-seconds since the last completion. They do not count if no other completion follows.
+#[derive(Default)]
+struct HeldTime {
+    held: f64,
+    restarting: f64,
 }
 
 /// Changes since the last call of the policy.
@@ -93,6 +102,8 @@ impl<'a> ReplayWorld<'a> {
             vacant: BinaryHeap::new(),
             changes: Changes { all: true, ..Changes::default() },
             in_use: 0,
+            last_completion: trace.first_arrival(),
+            after_completion: HeldTime::default(),
             running: 0,
             count: 0,
             generations: 0,
@@ -212,6 +223,11 @@ impl<'a> ReplayWorld<'a> {
             progress.attained += held * f64::from(gpus);
             self.record.held += held * f64::from(gpus);
             self.record.restarting += (held - trained) * f64::from(gpus);
+            let from = progress.as_of.0.max(self.last_completion.0);
+            let held_since = self.now.since(Time(from)).0;
+            let trained_since = self.now.since(Time(from.max(busy_until.0))).0;
+            self.after_completion.held += held_since * f64::from(gpus);
+            self.after_completion.restarting += (held_since - trained_since) * f64::from(gpus);
         }
         progress.as_of = self.now;
         present.show(progress);
@@ -324,6 +340,7 @@ impl<'a> ReplayWorld<'a> {
             present.done = present.work;
         }
         self.leave(number, runs);
+        (self.last_completion, self.after_completion) = (self.now, HeldTime::default());
         let Some(present) = self.present[number].take() else { return };
         let record = &mut self.record.jobs[present.job];
         (record.completed, record.done, record.cut_short) = (Some(self.now), present.done, cut_short);
@@ -364,6 +381,8 @@ impl<'a> ReplayWorld<'a> {
             record.why =
                 Some(if present.why.is_empty() { why.to_owned() } else { format!("{why}: {}", present.why) });
         }
+        self.record.held -= self.after_completion.held;
+        self.record.restarting -= self.after_completion.restarting;
         self.record
     }
 }
