@@ -179,8 +179,8 @@ hs_take() {
   fi
 }
 
-# Cancels the other requests of the race, so that Slurm frees no GPUs for them. A request that starts anyway
-# finds the claim.
+# Cancels the other requests of this run, so that Slurm frees no GPUs for them; those of the race that are of other runs
+# are left to hsched. A request that starts anyway finds the claim.
 hs_cancel_others() {
   local id comment
   trap - EXIT USR1 TERM

@@ -125,7 +125,8 @@ hs_has_saved() {
     hs_saved=0 hs_unhandled=0
     if [[ -n $hs_epochs_before ]]; then   # otherwise its ranks never started
       hs_count_epochs
-      # If only one rank saves, on another node, the signal may kill the others.
+      # A rank that stopped by itself (.stopped) suffices: if only one rank saves, the signal may kill the others, and its
+      # checkpoint may be on another node, where hs_checkpoint_files does not see it.
       if [[ -e $hs_report_dir/.unhandled.$hs_token && ! -e $hs_report_dir/.stopped.$hs_token ]]; then hs_unhandled=1; fi
       if ((!hs_unhandled && hs_epochs_done > hs_epochs_before)) || [[ $(hs_checkpoint_files) != "$hs_files_before" ]]; then hs_saved=1; fi
     fi

@@ -198,7 +198,7 @@ hs_signal_to_save() {
   if [[ -n $takes_term ]]; then printf 'TERM'; fi
 }
 
-# Sends signal $1 to the processes that handle it. srun also forwards it to its tasks on other nodes.
+# Sends signal $1 to the processes that handle it, except the tasks of srun: srun forwards it to them, on this node and others.
 hs_signal_processes() {
   local pid name number forwards='' listed
   number=$(kill -l "$1") || return 1

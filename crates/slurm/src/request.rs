@@ -40,7 +40,7 @@ const MAY_BE_HEARD: [&str; 5] = [
 const LATER: [&str; 4] =
     ["maxsubmit", "rate limit exceeded", "temporarily unable", "resource temporarily unavailable"];
 
-/// Messages that may not appear for a smaller job array, in lower case.
+/// Parts of messages about requests that Slurm might accept as a smaller job array, in lower case.
 const TOO_LARGE: [&str; 2] = ["maxsubmit", "job array specification"];
 
 /// Part of Slurm's message about all limits of QOS and associations, in lower case.

@@ -11,9 +11,9 @@ use hsched_ui::{Exit, Failure};
 /// An objective.
 #[derive(Debug, clap::Args)]
 pub(super) struct ObjectiveArgs {
-    /// Objective to minimise, for the policies of `hsched plan` and for hadare. Other policies have their
-    /// own objective. hadare: with mean-jct, jobs that can complete within the round are the first to get nodes;
-    /// with makespan, the job that ends last gets the next node.
+    /// Objective to minimise, for the policies of `hsched plan`, for horizon (mean-jct or weighted) and for hadare
+    /// (mean-jct or makespan). Other policies have their own objective. hadare: with mean-jct, jobs that can complete
+    /// within the round are the first to get nodes; with makespan, the job that ends last gets the next node.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
           value_parser = WordParser(&Objective::NAMES))]
     pub objective: Objective,

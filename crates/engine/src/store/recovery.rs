@@ -21,7 +21,8 @@ use crate::{Rules, State};
 /// The contents of a state directory's files.
 pub(super) struct DirectoryContents {
     pub state: State,
-    /// The state according to the journal's records, without the answers after them; `None` before the first record.
+    /// The state according to the snapshot and the journal's records, without the answers after them; `None` if
+    /// there is neither.
     pub recorded: Option<StateFile>,
     /// The number of the journal's last entry.
     pub seq: u64,

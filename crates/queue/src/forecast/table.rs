@@ -120,7 +120,8 @@ impl QueueTable {
         let mut known: BTreeMap<usize, bool> = BTreeMap::new();
         let mut meets = move |shape: usize| {
             let on_same = || self.model.nodes_of(shape).any(|node| nodes.contains(&node));
-            // Rivals of rivals are in the same group without a common node.
+            // The group is not sufficient: it also contains rivals of rivals, which may have no node in common
+            // with the entry.
             rivals[shape] == group && *known.entry(shape).or_insert_with(on_same)
         };
         let mut several = BTreeSet::new();

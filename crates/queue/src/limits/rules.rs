@@ -258,7 +258,8 @@ impl<'a> LimitRules<'a> {
                 }
             }
         }
-        // The following limits are inherited: the nearest one counts, and applies to each user separately.
+        // The following limits are inherited: the nearest one counts. `MaxJobs` applies to each user separately,
+        // the others to each single job.
         let nearest = |name: &str| -> Vec<&'a Limit> {
             let of = |holder: &String| -> Vec<&'a Limit> {
                 let list = self.limits.get(holder.as_str()).into_iter().flatten();
