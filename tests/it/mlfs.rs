@@ -100,6 +100,30 @@ fn task_graphs_restart_at_the_cost_of_the_setting() {
 }
 
 #[test]
+fn flags_without_effect_on_task_graphs_are_refused() {
+    let sandbox = Sandbox::new().file("cluster.yaml", SERVERS).file("trace.json", three_servers());
+    let flags = [
+        "--objective makespan",
+        "--execution gangs",
+        "--sweep seed=0..2",
+        "--noise 0.3",
+        "--queue-wait 1h",
+        "--lose epoch",
+        "--repack off",
+        "--job-failures 1h",
+        "--node-failures 1h",
+        "--bound",
+        "--format csv",
+    ];
+    for flag in flags {
+        let line = format!("simulate --policy mlf-h --trace trace.json --cluster cluster.yaml {flag}");
+        let name = if flag.starts_with("--format") { flag } else { flag.split(' ').next().expect("a flag") };
+        let said = sandbox.run(&line).fails(2);
+        assert!(said.contains(&format!("{name} does not work with traces of task graphs")), "{said}");
+    }
+}
+
+#[test]
 fn a_task_leaves_an_overloaded_gpu_as_on_the_page() {
     let two = SERVERS.replace("  - {name: c, gpus: {v100: 2}, cpus: 8, memory: 32GiB}\n", "");
     let all = events(&two, &overloaded(), "--rounds 1 --migrate-part 0.5 --restart-cost 30s");

@@ -161,6 +161,10 @@ impl Subcommand for Args {
             if self.report.is_given()? {
                 return Err(Failure::new(Exit::Usage, "traces of task graphs have no report"));
             }
+            if let Some(flag) = self.flag_of_jobs() {
+                let message = format!("{flag} does not work with traces of task graphs");
+                return Err(Failure::new(Exit::Usage, message).id(ErrorId::PolicyUnfit));
+            }
             return graphs::run(context, &text, &self.graphs, &self.asked(&policies));
         }
         let names: Vec<&str> = policies.iter().map(String::as_str).collect();

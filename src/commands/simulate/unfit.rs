@@ -1,9 +1,11 @@
 //! Flags that have no effect in some replays, which are refused there.
 
 use crate::commands::simulate::Args;
+use crate::commands::simulate::execution::Execution;
+use crate::commands::simulate::output::SimulationFormat;
 use crate::commands::simulate::sweep::SweepAxis;
 use hsched_lab::replay::Loses;
-use hsched_plan::Repacking;
+use hsched_plan::{Objective, Repacking};
 
 impl Args {
     /// Returns a given flag that has no effect in a replay of single tasks, if there is one.
@@ -19,6 +21,24 @@ impl Args {
             (self.repack != Repacking::Full, "--repack"),
             (self.job_failures.is_some(), "--job-failures"),
             (self.node_failures.is_some(), "--node-failures"),
+        ])
+    }
+
+    /// Returns a given flag that has no effect on task graphs, if there is one.
+    pub(super) fn flag_of_jobs(&self) -> Option<&'static str> {
+        first_given(&[
+            (self.objective.objective != Objective::default(), "--objective"),
+            (self.execution.execution != Execution::default(), "--execution"),
+            (!self.sweep.is_empty(), "--sweep"),
+            (self.has_noise(), "--noise"),
+            (self.queue_wait.is_some(), "--queue-wait"),
+            (self.lose != Loses::Nothing, "--lose"),
+            (self.repack != Repacking::Full, "--repack"),
+            (self.job_failures.is_some(), "--job-failures"),
+            (self.node_failures.is_some(), "--node-failures"),
+            (self.bound, "--bound"),
+            (self.certificate, "--certificate"),
+            (self.format == SimulationFormat::Csv, "--format csv"),
         ])
     }
 
