@@ -73,11 +73,14 @@ pub(crate) fn choose(
     if queue.snapshot.others_hidden || queue.is_learnt() {
         chosen = alone.iter().map(|list| as_alone(list, cost_weight)).collect();
     }
+    for (choice, list) in chosen.iter_mut().zip(&alone).filter(|(choice, _)| choice.is_none()) {
+        *choice = as_alone(list, cost_weight);
+    }
     Ok(Through { alone, nothing, chosen, notes })
 }
 
 /// Returns the best choice for a job as if it were alone: with a hidden queue, or with learnt estimates,
-/// requests do not affect each other.
+/// requests do not affect each other. It also stands in for a choice for which the time did not suffice.
 fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<JobChoice> {
     let id = start_estimates::best(list, cost_weight)?.id;
     let forecast = OptionEstimate::of(list, id)?.start.forecast()?;

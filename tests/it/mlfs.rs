@@ -101,7 +101,7 @@ fn task_graphs_restart_at_the_cost_of_the_setting() {
 
 #[test]
 fn flags_without_effect_on_task_graphs_are_refused() {
-    let sandbox = Sandbox::new().file("cluster.yaml", SERVERS).file("trace.json", &three_servers());
+    let sandbox = Sandbox::new().file("cluster.yaml", SERVERS).file("trace.json", three_servers());
     let flags = [
         "--objective makespan",
         "--execution gangs",

@@ -1,6 +1,8 @@
 //! Chooses requests for several jobs together, each with the chosen requests of the others in the queue:
 //! greatest regret first, then swaps, then savings.
 
+use std::cell::Cell;
+
 use crate::estimate::{Calibration, Estimate, mean};
 use crate::forecast::QueueTable;
 use crate::future::Future;
@@ -44,8 +46,8 @@ pub struct JobChoice {
     pub starts: Vec<Seconds>,
 }
 
-/// Returns a request for each job; `None` if none of its requests can ever start, or if other users' jobs are
-/// hidden.
+/// Returns a request for each job; `None` if none of its requests can ever start, if other users' jobs are
+/// hidden, or if the time did not suffice for a single future.
 ///
 /// `stop` returns whether time has run out; jobs without a choice by then get the best request known so far,
 /// or else any that can start, and the estimates come from the first future alone if the time does not
@@ -63,6 +65,10 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobCh
     }
     search.chosen(stop)
 }
+
+/// Maximum number of times that the simulation of the first future asks whether to stop after the time has run
+/// out.
+const PATIENCE: u32 = 512;
 
 struct JointSearch<'a> {
     jobs: &'a Jobs<'a>,
@@ -265,9 +271,11 @@ impl<'a> JointSearch<'a> {
             }
             let all = if stop() { None } else { self.finishes(part, &choice, stop) };
             let finishes = all.or_else(|| {
-                // An estimate needs at least one future.
+                // One future is worth a little more time, but a request far behind others may take minutes.
+                let asked = Cell::new(0);
+                let is_out = || asked.replace(asked.get() + 1) >= PATIENCE;
                 self.drawn.truncate(1);
-                self.finishes(part, &choice, &|| false)
+                self.finishes(part, &choice, &is_out)
             });
             for (job, list) in finishes.into_iter().flatten() {
                 chosen[job] = self.chosen_with(job, &list);

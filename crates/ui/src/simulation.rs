@@ -279,18 +279,22 @@ fn gpus_in_use(runs: &[SimulationResult], names: usize, width: usize, text: &mut
 /// Returns the means of a step function over equal parts of a period.
 fn mean_use(steps: &[(f64, u32)], start: f64, end: f64, parts: usize) -> Vec<f64> {
     let long = (end - start) / to_f64(parts);
+    let edge = |part: usize| if part + 1 >= parts { end } else { start + long * to_f64(part + 1) };
     let mut sums = vec![0.0; parts];
     for (place, &(from, count)) in steps.iter().enumerate() {
         let until = steps.get(place + 1).map_or(end, |(at, _)| *at);
         let mut at = from.max(start);
-        while at < until {
-            let part = to_usize((at - start) / long).min(parts - 1);
-            let edge = |part: usize| if part + 1 >= parts { end } else { start + long * to_f64(part + 1) };
-            // Rounding may assign an edge to the previous part.
-            let part = if edge(part) > at { part } else { (part + 1).min(parts - 1) };
+        let first = to_usize((at - start) / long).min(parts - 1);
+        for (part, sum) in sums.iter_mut().enumerate().skip(first) {
+            if at >= until {
+                break;
+            }
+            // Rounding may make parts empty.
             let step = edge(part).min(until);
-            sums[part] += (step - at) * f64::from(count);
-            at = step;
+            if step > at {
+                *sum += (step - at) * f64::from(count);
+                at = step;
+            }
         }
     }
     sums.into_iter().map(|sum| sum / long).collect()
@@ -327,4 +331,17 @@ fn axis(names: usize, width: usize, times: [f64; 3], text: &mut String) {
 fn right_aligned(text: &str, width: usize, before: &str) -> String {
     let room = width.saturating_sub(before.len() - before.len() / 2);
     format!("{text:>room$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_use_of_a_period_too_short_for_its_parts_is_finite() {
+        let start = 1e9_f64;
+        let (middle, end) = (start.next_up(), start.next_up().next_up());
+        let used = mean_use(&[(start, 1), (middle, 0)], start, end, 40);
+        assert_eq!(used.iter().sum::<f64>(), 20.0, "half of 40 parts: {used:?}");
+    }
 }
