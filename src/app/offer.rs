@@ -86,17 +86,23 @@ pub(crate) fn offer(
         notes.extend(missing(&up, &settings.capacity));
         problem.limit(&settings.capacity);
     }
-    let could_use_held =
-        all.iter().map(|&job| capacity == Capacity::Free && others_hold(&problem, job)).collect();
+    let is_held = held_types(&problem, capacity);
+    let could_use_held = problem.jobs.iter().map(|job| {
+        let mut usable = job.types.iter().zip(&is_held).filter(|(model, _)| model.is_some());
+        usable.any(|(_, is_held)| *is_held)
+    });
+    let could_use_held = could_use_held.collect();
     let problem = problem.extract(&all, basis).problem;
     Ok(OfferedGpus { capacity, problem, could_use_held })
 }
 
-/// Returns whether other jobs than those of the problem hold GPUs that a job could use.
-fn others_hold(problem: &Problem, job: usize) -> bool {
-    let mut usable = problem.jobs[job].types.iter().enumerate().filter(|(_, model)| model.is_some());
-    let is_held = |gpu_type: usize, node: &WorkerNode| node.gpus[gpu_type] < node.up[gpu_type];
-    usable.any(|(gpu_type, _)| problem.nodes.iter().any(|node| is_held(gpu_type, node)))
+/// Returns, for each GPU type, whether other jobs than those of the problem hold such GPUs, which `capacity` leaves out.
+fn held_types(problem: &Problem, capacity: Capacity) -> Vec<bool> {
+    let is_held = |gpu_type: usize| {
+        let is_held = |node: &WorkerNode| node.gpus[gpu_type] < node.up[gpu_type];
+        capacity == Capacity::Free && problem.nodes.iter().any(is_held)
+    };
+    (0..problem.gpu_types.len()).map(is_held).collect()
 }
 
 /// Returns a note for each GPU type with fewer GPUs on nodes that are up than the setting `capacity` states.
