@@ -59,7 +59,7 @@ hs_rank_main() {
   export HSCHED_GPU_TYPE=$hs_gpu_type HSCHED_LOCAL_BATCH=$hs_batch
   export HSCHED_MICRO_BATCH=$hs_micro_batch HSCHED_ACCUMULATION=$hs_accumulation
   export HSCHED_REPORT=$hs_report_dir/rank-$hs_rank.jsonl HSCHED_SHARES=$hs_report_dir/shares.json
-  # This comes last, so that it does not hide modules of the user.
+  # The helper's directory comes last, so that it does not hide modules of the user.
   export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$hs_helper_dir
   # In a heterogeneous job, Slurm sets this to the value of the last component in every rank.
   if [[ -n $1 ]]; then export SLURM_CPUS_PER_TASK=$1; fi

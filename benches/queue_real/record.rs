@@ -231,7 +231,7 @@ impl Site {
         format!("#!/bin/sh\nexec sleep {:.3}\n", self.clock.real_seconds(order.run_min * 60.0))
     }
 
-    /// Returns the ended jobs among our jobs that were submitted since a given time.
+    /// Returns the jobs that have ended among our jobs in the accounting records from an hour before a given time.
     pub fn ended(&self, since: f64) -> Vec<Ended> {
         let ended = |line: &str| {
             let (job, end) = line.split_once('|')?;

@@ -34,7 +34,7 @@ impl CurrentState {
     /// Reads the state; `samples` are those of running submissions, as last read.
     ///
     /// # Errors
-    /// If there is no state directory, or its state cannot be read.
+    /// If no state directory is known, or its state cannot be read.
     pub(crate) fn read(context: &Context, samples: &mut RecentSamples) -> Result<Self, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);

@@ -84,7 +84,7 @@ pub(crate) fn advice(context: &Context, jobs: &[Job], problem: &Problem) -> Opti
 /// Returns the file of measured speeds.
 ///
 /// # Errors
-/// If there is no state directory, or the file cannot be used.
+/// If no state directory is known, or the file cannot be used.
 pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
     let state = state::root(context)?;
     SpeedFile::load(&state).map_err(|error| {

@@ -25,7 +25,7 @@ use hsched_ui::{
 /// Show why a Slurm job is pending, when it starts, and what would start it sooner
 ///
 /// Works for any job that you may see, even if hsched did not submit it, and needs no configuration. For a pending job: what
-/// Slurm's reason means, the limit behind it with its holder and both numbers, the jobs before it, and changes that would start it
+/// Slurm's reason means, the limit behind it, whose limit it is, its maximum and its present use, the jobs before it, and changes that would start it
 /// sooner, each simulated in the same futures of the queue. For a running job: when it ends at the latest. For an ended one:
 /// why it ended. Without JOB: a line for each of your pending jobs. Changes nothing without --apply.
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@ use super::page::Page;
 use crate::settings::{KEYS, SetBy};
 use hsched_model::formats::job_keys;
 
-/// Complete job files for the end of the page.
+/// A complete job file for the end of the page.
 const EXAMPLE_JOBS: &str = include_str!("../../examples/jobs.yaml");
 
 const EXAMPLE_SETTINGS: &str = "\

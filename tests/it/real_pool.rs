@@ -184,6 +184,18 @@ impl<'a> Pool<'a> {
         queue
     }
 
+    /// Returns the number of Slurm jobs in the queue; a running job and its pending successor, which has the same script,
+    /// count as one.
+    fn jobs_of_scripts(&self) -> usize {
+        let text = self.user.ask("squeue", &["--noheader", "--format=%T %o"]);
+        let mut states: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for (state, script) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let (pending, others) = states.entry(script.trim()).or_default();
+            *if state == "PENDING" { pending } else { others } += 1;
+        }
+        states.into_values().map(|(pending, others)| pending.max(others)).sum()
+    }
+
     /// Returns the longest time for which a slot was free while runs waited, with the Slurm job and the start
     /// of that time, and the number of slots that were filled. The k-th slot that becomes free in a Slurm job
     /// counts as filled by the k-th start in the job. Each Slurm job has `slots` slots and lasts `life`
@@ -309,7 +321,8 @@ fn runs_share_the_gpus_of_all_allocations() {
 #[test]
 #[ignore = "takes ten minutes"]
 fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
-    let at_once = |pool: &Pool<'_>| pool.queue().len();
+    // The last member submits its own script again in the moment before it ends.
+    let at_once = |pool: &Pool<'_>| pool.jobs_of_scripts();
     run_a_thousand("thousand", &[], at_once);
 }
 

@@ -86,7 +86,7 @@ fn its_job_file_makes_six_jobs_with_commands_of_their_own() {
     assert!(jobs.iter().all(|job| job["gpus"].as_array().is_none_or(|gpus| gpus.len() < 2)), "{jobs:?}");
 }
 
-/// A job in a deferred command is one variant, as is each one in the state.
+/// `add` turns a sweep into its variants; each is a separate job.
 #[test]
 fn what_is_added_are_the_variants() {
     let text = fs::read_to_string(repository().join("examples/sweep.yaml")).expect("the example");

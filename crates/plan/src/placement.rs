@@ -70,8 +70,8 @@ pub struct PlanFigures {
 pub struct Quality {
     /// Lower bound of the objective, in seconds.
     pub lower_bound: f64,
-    /// Relative distance of the plan from the bound: objective over bound, minus one; 0 without a positive
-    /// bound.
+    /// Relative distance of the plan from the bound: objective over bound, minus one; 0 if the bound reaches the
+    /// objective.
     pub gap: f64,
 }
 

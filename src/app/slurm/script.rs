@@ -187,7 +187,7 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
 /// note says why. Without accounting there are none, which the notes on the queue say.
 ///
 /// # Errors
-/// If there is no state directory.
+/// If no state directory is known.
 pub(crate) fn past_runs_of(
     context: &Context,
     name: &str,

@@ -41,7 +41,7 @@ pub(crate) struct OutlookBasis<'a> {
 }
 
 impl OutlookBasis<'_> {
-    /// Returns when the script starts; `None` if a number of nodes or GPUs is unknown.
+    /// Returns when the script starts; `None` if [`site_request`] returns no request for it.
     pub(crate) fn of_script(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<ScriptOutlook> {
         let SiteRequest { requests, not_counted } = site_request(self.reading, &self.queue.snapshot)?;
         let components = requests.len();

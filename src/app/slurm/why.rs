@@ -257,7 +257,7 @@ impl<'a> JobFinder<'a> {
         };
         let printed = if is_task { sacct::rows_of_task(&printed, wanted) } else { printed };
         let (records, _) = sacct::parse(&printed).unwrap_or_default();
-        // A task has its own id, which is not that of its array.
+        // A task has its own id, which usually differs from that of its array.
         let id = if is_task { records.last().map_or(id, |record| record.id) } else { id };
         match JobRecord::latest(&records, id).cloned() {
             Some(record) if is_task => Ok(vec![FoundJob { id: wanted.to_owned(), ..of_record(record) }]),

@@ -38,7 +38,7 @@ pub(super) struct Follower<'a> {
 
 impl<'a> Follower<'a> {
     /// # Errors
-    /// If there is no state directory.
+    /// If no state directory is known.
     pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Result<Self, Failure> {
         let root = state::root(context)?;
         let output = LogOutput { context, several: false, shown: None };

@@ -38,7 +38,8 @@ pub(super) struct Args {
     /// Columns may be in any order, and a file may hold several such outputs.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Estimate the saved waiting from a saved snapshot of the queue (`hsched when --save`) instead of asking Slurm.
+    /// Use this snapshot of the queue (`hsched when --save`) instead of asking Slurm, to estimate how much waiting the
+    /// recommendations avoid.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
     /// Read Slurm's queue now instead of using a look that is up to a minute old.

@@ -26,7 +26,7 @@ pub struct ReportLook {
 
 /// Returns the epochs after `done` that rank 0 has reported, with the other ranks' reports of them, and
 /// unexpected content of rank 0's report for a job with this number of epochs and the metric of its target.
-/// Lines of earlier looks are not read again.
+/// Lines of rank 0 that a stored summary covers are not read again if they are only about epochs up to `done`.
 ///
 /// A missing file counts as no report. Unreadable lines, and a last line that is still being written, are
 /// skipped.

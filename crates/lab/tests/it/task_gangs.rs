@@ -100,7 +100,7 @@ fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
     let jobs = vec![(0.0, job("a", 40, 1, &[100.0])), (100.0, heavy)];
     let (record, events) = play(one_gpu(), jobs, 60.0, hare().as_mut());
     assert_eq!(ends(&record), [4460.0, 1600.0]);
-    // Turns on the same GPU are not moves.
+    // Consecutive turns on the same GPU are not moves; job a moves once, when it continues after job b.
     assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [1, 0]);
     let stopped = events.iter().find(|event| event.kind == EventKind::Stopped).expect("a stop");
     assert!(stopped.why.starts_with("scheduled in about 7 min"), "{}", stopped.why);

@@ -91,8 +91,8 @@ impl Trial {
         })
     }
 
-    /// Returns the run of a trial: the single job of a job file with the trial's values in its name,
-    /// environment and placeholders, filled in like those of a sweep.
+    /// Returns the run of a trial: the single job of a job file, with the trial's id in its name and the trial's
+    /// values in its environment and placeholders, filled in like those of a sweep.
     ///
     /// # Errors
     /// If the text is not a job file, has several jobs or a sweep, or the values are invalid; all problems

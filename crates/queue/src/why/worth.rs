@@ -19,7 +19,7 @@ pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<A
     let notable = LEAST_GAIN.max(as_is.map_or(0.0, |as_is| LEAST_PART * as_is.start.mean.0));
     let is_needed = |advice: &&Advice| {
         let is_as_good = |other: &Advice| {
-            // A job that never starts without changes has few remedies, and its user decides among them.
+            // If the unchanged job has no estimate, there are few remedies, and its user decides among them.
             (as_is.is_some() || other.cost() == advice.cost())
                 && other.is_cheaper(advice)
                 && other.is_about_as_soon(advice, notable)

@@ -124,7 +124,7 @@ fn a_change_keeps_the_form_of_the_options() {
     check("--gres=gpu:a100:4", &[Change::GpuType(a())], Some("--gres=gpu:h100:4"));
     check("-G a100:4; -N 1", &[Change::GpuType(a())], Some("--gpus=h100:4"));
     check("--gpus-per-node=4; --gpus=8; -N 2", &[gpus(2, 2)], Some("--gpus=4 --gpus-per-node=2"));
-    // The script has one task that starts the other processes itself, or one task per GPU.
+    // The script has one task per node, which starts the other processes itself, or one task per GPU.
     check("--gres=gpu:4 -c 16 --mem=64G", &[gpus(1, 2)], Some("--gres=gpu:2 --cpus-per-task=8 --mem=32G"));
     check("--gres=gpu:4 --ntasks-per-node=4 -c 4", &[gpus(1, 2)], Some("--gres=gpu:2 --ntasks-per-node=2"));
     check("--gres=gpu:4 -N 2 -n 8", &[gpus(4, 2)], Some("--gres=gpu:2 --nodes=4"));
