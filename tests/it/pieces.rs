@@ -72,6 +72,17 @@ fn a_piece_has_the_options_of_the_script_and_submits_the_next() {
 }
 
 #[test]
+fn pieces_on_another_cluster_are_refused() {
+    let refused = |variable: &str| {
+        let sandbox = with("exit 0\n").variable(variable, "south");
+        sandbox.run("submit train.sh --pieces 12h --dry-run")
+    };
+    let error = refused("SBATCH_CLUSTERS").fails(78);
+    assert!(error.contains("--clusters cannot be used: a state directory belongs to one cluster"), "{error}");
+    refused("SLURM_CLUSTERS").exits(0);
+}
+
+#[test]
 fn a_piece_has_the_options_of_the_environment() {
     let sandbox = with("exit 0\n").variable("SBATCH_REQUEUE", "1").variable("SBATCH_CONSTRAINT", "a&b");
     let text = std::fs::read_to_string(wrapper(&sandbox, "-- --account=lab")).expect("a script");

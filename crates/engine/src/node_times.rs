@@ -84,12 +84,17 @@ impl NodeTimes {
     /// Stores the times of the ranks for an epoch that is reported for the first time.
     pub(super) fn observe(&mut self, tracked: &JobState, attempt: &SubmissionRecord, report: &EpochReport) {
         let at = report.at;
+        let mut changed = BTreeSet::new();
         for (work, node, seconds) in observations(tracked, attempt, report) {
             let place = self.0.iter().position(|known| known.work == work).unwrap_or_else(|| {
                 self.0.push(WorkTimes { work, nodes: BTreeMap::new(), slow_since: BTreeMap::new() });
                 self.0.len() - 1
             });
             self.0[place].add(MemberId::plain(&node), at, seconds);
+            changed.insert(place);
+        }
+        for place in changed {
+            self.0[place].judge();
         }
         for work in &mut self.0 {
             work.nodes
@@ -131,12 +136,16 @@ impl WorkTimes {
         self.nodes.values().flatten().map(|(at, _)| at.0).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Adds a time of a node, and updates which nodes are slow: others may be compared with this one.
+    /// Adds a time of a node.
     fn add(&mut self, node: NodeName, at: Time, seconds: f64) {
         let times = self.nodes.entry(node).or_default();
         times.push((at, seconds));
         let surplus = times.len().saturating_sub(TIMES);
         times.drain(..surplus);
+    }
+
+    /// Updates which nodes are slow after times have been added.
+    fn judge(&mut self) {
         let since = |(node, times): (&NodeName, &Vec<(Time, f64)>)| {
             self.excess(node)?;
             let since = self.slow_since.get(node).or(times.first().map(|(first, _)| first))?;
@@ -172,7 +181,10 @@ impl WorkTimes {
     /// otherwise.
     fn excess(&self, node: &NodeName) -> Option<f64> {
         let seconds: Vec<f64> = self.nodes.get(node)?.iter().map(|(_, seconds)| *seconds).collect();
-        let elsewhere = self.elsewhere(node).filter(|_| seconds.len() >= TIMES)?;
+        if seconds.len() < TIMES {
+            return None;
+        }
+        let elsewhere = self.elsewhere(node)?;
         let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
         let is_slow = least >= (1.0 + SLOWER - 1e-9) * elsewhere;
         is_slow.then(|| rounded(median(seconds) / elsewhere - 1.0))
@@ -360,6 +372,7 @@ mod tests {
         let mut known = times(&[("a", &[1.0, 1.0, 1.0])]);
         let mut since = |at: f64, seconds: f64| {
             known.0[0].add(node("c"), Time(at), seconds);
+            known.0[0].judge();
             known.slow(Time(at)).first().map(|slow| slow.since.0)
         };
         assert_eq!([since(10.0, 1.0), since(20.0, 1.3), since(30.0, 1.3)], [None; 3]);

@@ -78,7 +78,7 @@ const PAUSE_MS: u16 = 50;
 /// Starts a script and supervises it; returns its exit status, which is 128 or more after a signal, or 137 if
 /// hsched killed the script or has ended, and 85 if a request to stop ended the script before any rank
 /// started. A signal from a process other than hsched also ends the guard once the script is gone, so hsched
-/// can distinguish it from a failure of the job. Before the script starts, such a signal counts as a kill.
+/// can distinguish it from a failure of the job. Before the script starts, such a signal ends the guard at once.
 ///
 /// When it returns, all processes of the script have ended. If standard input ends, hsched, which holds the
 /// other end, has ended, and the guard kills the script.

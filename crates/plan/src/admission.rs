@@ -11,7 +11,7 @@ use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
 use crate::replica::NodeShapes;
 use crate::throughput::UnusableType;
-use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, TypeModel, Verdict};
+use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Sharing, TypeModel, Verdict};
 
 /// The jobs to place and the workers to use.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,10 +88,10 @@ impl Admission {
 
     /// Returns the problem without the jobs that have no legal GPUs even if they are alone. Such a job would
     /// make every attempt fail, and it may keep others waiting.
-    fn checked(mut self, problem: &Problem) -> Self {
+    fn checked(mut self, problem: &Problem, stop: &dyn Fn() -> bool) -> Self {
         let mut impossible = Vec::new();
         while !self.is_checked {
-            let more = Dual::impossible(problem, &self.jobs);
+            let more = Dual::impossible(problem, &self.jobs, stop);
             if more.is_empty() {
                 self.is_checked = true;
             } else {
@@ -140,16 +140,17 @@ impl Admission {
 
 /// Returns a verdict for every job: admits jobs and lets `attempt` place them, and relaxes the problem until
 /// an attempt succeeds, no job is left, or `stop` returns true. `attempt` gives the verdicts in the order of
-/// [`Admission::jobs`].
+/// [`Admission::jobs`], with batches divided as `sharing` says.
 ///
 /// # Errors
 /// The first error of `attempt`.
 pub(super) fn place<E>(
     problem: &Problem,
+    sharing: Sharing,
     stop: &dyn Fn() -> bool,
     attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
 ) -> Result<Vec<Verdict>, E> {
-    relaxing(problem, stop, Admission::relaxed, attempt)
+    relaxing(problem, sharing, stop, Admission::relaxed, attempt)
 }
 
 /// Like [`place`], for an `attempt` that chooses the number of workers itself: if it fails, only the number
@@ -159,11 +160,12 @@ pub(super) fn place_jobs<E>(
     stop: &dyn Fn() -> bool,
     attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
 ) -> Result<Vec<Verdict>, E> {
-    relaxing(problem, stop, Admission::without_the_longest, attempt)
+    relaxing(problem, Sharing::Balanced, stop, Admission::without_the_longest, attempt)
 }
 
 fn relaxing<E>(
     problem: &Problem,
+    sharing: Sharing,
     stop: &dyn Fn() -> bool,
     relax: impl Fn(Admission, &Problem) -> Admission,
     mut attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
@@ -179,7 +181,10 @@ fn relaxing<E>(
             return Ok(admission.verdicts(waiting));
         }
         let jobs = admission.jobs.clone();
-        admission = admission.checked(problem);
+        // Equal shares may be legal where balanced ones are not.
+        if sharing == Sharing::Balanced {
+            admission = admission.checked(problem, stop);
+        }
         if admission.jobs == jobs {
             admission = relax(admission, problem);
         }

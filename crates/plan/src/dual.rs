@@ -74,11 +74,13 @@ impl<'a> Dual<'a> {
         Some(dual)
     }
 
-    /// Returns those of the jobs that have no legal bundle, in order.
-    pub(super) fn impossible(problem: &'a Problem, jobs: &[usize]) -> Vec<usize> {
-        let mut dual = Self::unpriced(problem, jobs, None);
+    /// Returns those of the jobs that have no legal bundle with balanced shares, in order; after `stop`, only the
+    /// first of them.
+    pub(super) fn impossible(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Vec<usize> {
+        let kept = StepTimes::default();
+        let mut dual = Dual::unpriced(problem, jobs, Some(&kept));
         let free = vec![0.0; problem.gpu_types.len()];
-        let pairs = jobs.iter().zip(&mut dual.pricers);
+        let pairs = jobs.iter().zip(&mut dual.pricers).take_while(|_| !stop());
         pairs
             .filter_map(|(&job, pricer)| pricer.cheapest(&free, ROUGH, None).is_none().then_some(job))
             .collect()

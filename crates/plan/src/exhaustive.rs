@@ -36,7 +36,7 @@ impl Placer for Exhaustive {
 
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
-        let verdicts = admission::place(problem, stop, |admission| {
+        let verdicts = admission::place(problem, Sharing::Balanced, stop, |admission| {
             let mut search = CellSearch::new(problem, admission, stop);
             let assignments = search.assignments();
             if assignments > u128::from(LIMIT) {

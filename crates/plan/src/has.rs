@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 
 use crate::market::{CategoryMarket, ClearedCategory};
 use crate::{
-    Assignment, Entry, Knowledge, Make, Objective, Placer, PolicyError, Problem, admission, category,
+    Assignment, Entry, Knowledge, Make, Objective, Placer, PolicyError, Problem, Sharing, admission, category,
 };
 
 /// The registry entry of the paper's HAS.
@@ -31,7 +31,7 @@ impl Placer for Has {
 
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
-        let verdicts = admission::place(problem, stop, |admission| {
+        let verdicts = admission::place(problem, Sharing::Balanced, stop, |admission| {
             let jobs = &admission.jobs;
             let count = category::count(admission.workers, jobs.len());
             if count > BigUint::from(LIMIT) {

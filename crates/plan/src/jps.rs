@@ -12,7 +12,7 @@ use crate::has::CategorySearch;
 use crate::market::{CategoryMarket, ClearedCategory};
 use crate::{
     Assignment, Entry, Flag, FlagKind, Knowledge, Make, Objective, Parameters, Placer, PolicyError, Problem,
-    admission, category, fairness,
+    Sharing, admission, category, fairness,
 };
 
 /// The registry entry of the paper's JPS.
@@ -122,7 +122,7 @@ impl Placer for Jps {
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
         let (mut looked_at, mut stopped) = (0, false);
-        let verdicts = admission::place(problem, stop, |admission| {
+        let verdicts = admission::place(problem, Sharing::Balanced, stop, |admission| {
             let jobs = admission::shortest_first(problem, &admission.jobs);
             let JpsParameters { alpha, samples, .. } = self.parameters;
             let alpha = alpha.unwrap_or_else(|| best_alpha(problem, &jobs, admission.workers, samples, stop));

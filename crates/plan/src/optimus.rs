@@ -45,7 +45,7 @@ impl Placer for Optimus {
 
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let mut stopped = false;
-        let placed = admission::place::<Infallible>(problem, stop, |admission| {
+        let placed = admission::place::<Infallible>(problem, self.sharing, stop, |admission| {
             let mut greedy = Greedy::new(problem, &admission.jobs, self.sharing);
             if !greedy.give_least() {
                 return Ok(None);

@@ -170,7 +170,7 @@ impl<'a> Shapes<'a> {
     }
 
     /// Returns the nodes of a partition that could be one of the shape's nodes if they were empty; none if the
-    /// partition is not up.
+    /// partition starts no jobs.
     fn set(&self, shape: &Shape, partition: Option<&str>, asks: &Asks) -> Vec<u32> {
         // A job that requests more nodes than it names may use other nodes as well, so the model ignores the
         // names.
@@ -179,7 +179,7 @@ impl<'a> Shapes<'a> {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
             number.is_none_or(|reservation| reservation.nodes.contains(&node.name))
         };
-        let is_closed = partition.is_some_and(|name| self.snapshot.closed_partitions.contains_key(name));
+        let is_closed = partition.is_some_and(|name| self.snapshot.stopped_partition(name).is_some());
         let could = |node: &QueueNode| {
             let is_in =
                 partition.is_none_or(|name| node.partitions.is_empty() || node.partitions.contains(name));

@@ -169,6 +169,12 @@ pub(super) fn running(
 }
 
 impl Snapshot {
+    /// Returns the state of a partition that starts no jobs; `None` for any other. One in the state `DRAIN` accepts
+    /// no new jobs, but starts those that are queued.
+    pub(super) fn stopped_partition(&self, name: &str) -> Option<&str> {
+        self.closed_partitions.get(name).map(String::as_str).filter(|state| *state != "DRAIN")
+    }
+
     /// Returns the maximum run time of a job that sets no walltime.
     pub fn longest_limit(&self, job: &QueueJob) -> Seconds {
         Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))

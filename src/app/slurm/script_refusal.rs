@@ -153,12 +153,16 @@ fn partition(reading: &ScriptReading) -> Option<(&ScriptOption, &str)> {
     Some((option, option.value.as_deref()?))
 }
 
-/// Returns the refusal of a partition that accepts no jobs. A partition that is `DOWN` accepts them.
+/// Returns the refusal of partitions that all accept no jobs; `sbatch` leaves such partitions out of a list. A
+/// partition that is `DOWN` accepts them.
 fn closed_partition(reading: &ScriptReading, snapshot: &Snapshot) -> Option<ScriptRefusal> {
     let (option, names) = partition(reading)?;
-    let closed = names.split(',').filter_map(|name| snapshot.closed_partitions.get_key_value(name.trim()));
-    let mut closed = closed.filter(|(_, state)| ["DRAIN", "INACTIVE"].contains(&state.as_str()));
-    let (name, state) = closed.next()?;
+    let closed = |name: &str| {
+        let (name, state) = snapshot.closed_partitions.get_key_value(name.trim())?;
+        ["DRAIN", "INACTIVE"].contains(&state.as_str()).then_some((name, state))
+    };
+    let closed: Option<Vec<(&String, &String)>> = names.split(',').map(closed).collect();
+    let (name, state) = *closed?.first()?;
     let why = format!("{}--partition={names}: partition {name} is {state}", place(option));
     Some(ScriptRefusal { why, remedy: Some("submit it when the partition is UP".to_owned()) })
 }
@@ -276,6 +280,7 @@ mod tests {
         };
         check("gpu", None, &[]);
         check("gpu,big", None, &["partition big is DOWN: it starts no new jobs"]);
+        check("gpu,old", None, &["partition old is INACTIVE: it starts no new jobs"]);
         check(
             "old",
             Some("partition old is INACTIVE"),

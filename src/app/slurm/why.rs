@@ -221,6 +221,12 @@ impl<'a> JobFinder<'a> {
         if !found.is_empty() {
             return Ok(found);
         }
+        if self.context.slurm.config().is_some_and(hsched_slurm::site::Config::lacks_accounting) {
+            let message = format!("{name}: you have no job of this name in the queue");
+            return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::UnknownJob)
+                .hint("squeue --me lists your jobs"));
+        }
         let since = self.context.clock.now() - PAST;
         let printed = self.context.slurm.ask(&sacct::named_command(name, since));
         let printed = printed.map_err(|error| {

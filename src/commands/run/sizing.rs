@@ -56,7 +56,10 @@ impl LocalRun<'_> {
             return false;
         };
         let elapsed = lead.elapsed();
-        let waiting = session.state.jobs.iter().filter(|tracked| is_waiting(tracked));
+        // A job that needs several GPUs never starts on slots.
+        let most = self.rules.most_gpus.unwrap_or(u32::MAX);
+        let can_start = |tracked: &&JobState| is_waiting(tracked) && tracked.job.least_gpus() <= most;
+        let waiting = session.state.jobs.iter().filter(can_start);
         let waiting: Vec<&Job> = waiting.map(|tracked| &*tracked.job).collect();
         let busy = u32::from(!is_here_idle) + u32::try_from(lead.others.busy()).unwrap_or(u32::MAX - 1);
         let needed = pool_size::needed(busy, &waiting, plan.capacity, plan.slots, plan.at_most());

@@ -10,6 +10,7 @@ use crate::app::slurm::script::{Script, ScriptFile};
 use crate::app::slurm::script_files::WRAPPER;
 use crate::app::{file_kind, input, state};
 use crate::commands::cli::{json_text, print};
+use crate::commands::script::submit::is_own_cluster;
 use hsched_engine::render::Pieces;
 use hsched_engine::store::{StateDir, WORKDIR, keep_first_piece, pieces_folder};
 use hsched_model::formats::ValueError;
@@ -182,6 +183,11 @@ fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     if let Some(option) = reading.options.iter().find(|option| NOT_IN_PIECES.contains(&option.name.as_str()))
     {
         return wrong(&format!("--{} cannot be used with --pieces; remove it", option.name));
+    }
+    if reading.options.iter().any(|option| option.name == "clusters" && !is_own_cluster(option)) {
+        return wrong(
+            "--clusters cannot be used: a state directory belongs to one cluster; run hsched on a login node of that cluster",
+        );
     }
     let Some(request) = &reading.request else { return Ok(()) };
     if request.array.is_some() {

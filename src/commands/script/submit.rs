@@ -216,7 +216,7 @@ fn refuse(context: &Context, name: &str, reading: &ScriptReading) -> Result<(), 
 
 /// Returns whether an option only names the cluster that all commands of hsched use: Slurm's programs read
 /// `SLURM_CLUSTERS`.
-fn is_own_cluster(option: &ScriptOption) -> bool {
+pub(super) fn is_own_cluster(option: &ScriptOption) -> bool {
     let is_of_all = matches!(&option.source, OptionSource::Environment(name) if name == "SLURM_CLUSTERS");
     is_of_all && option.value.as_deref().is_some_and(|names| !names.contains(',') && names != "all")
 }

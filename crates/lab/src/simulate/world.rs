@@ -90,8 +90,8 @@ impl SimulatedWorld {
         cluster
     }
 
-    /// Returns how long a submission would wait if hsched made it now and no other job were pending;
-    /// `None` if it would wait for running jobs, whose ends are unknown.
+    /// Returns how long a submission would wait if hsched made it now; `None` if it would wait for other jobs,
+    /// whose ends are unknown.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         let mut world = self.clone();
         world.enqueue(run, intent);

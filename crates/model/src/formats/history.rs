@@ -56,8 +56,7 @@ pub enum History {
 /// Parses a file of any of these kinds.
 ///
 /// # Errors
-/// If it has none of these formats, is damaged, or has no readable data; an event file without scalars gives
-/// an empty log.
+/// If it has none of these formats, is damaged, or has no readable data.
 pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
     let log = if event_file::is_event_file(bytes) {
         numbered(event_file::parse(bytes)?, "steps")

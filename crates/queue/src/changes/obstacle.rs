@@ -13,9 +13,9 @@ use hsched_model::{GpuAsk, GpuType};
 /// it may start.
 pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let names = room::partitions(snapshot, request);
-    let closed = names.iter().map(|name| snapshot.closed_partitions.get_key_value(*name));
-    let closed: Option<Vec<String>> =
-        closed.map(|closed| closed.map(|(name, state)| format!("partition {name} is {state}"))).collect();
+    let stopped =
+        |name: &&str| snapshot.stopped_partition(name).map(|state| format!("partition {name} is {state}"));
+    let closed: Option<Vec<String>> = names.iter().map(stopped).collect();
     if let Some(closed) = closed.filter(|closed| !closed.is_empty()) {
         return Some(closed.join("; "));
     }
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_partition_that_is_down_starts_no_job() {
-        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu"}], "closed_partitions": {"big": "DOWN"},
-            "nodes": [{"name": "n1", "partitions": ["big", "gpu"], "gpus": [{"type": "v100", "count": 4}]}]}"#;
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu"}], "closed_partitions": {"big": "DOWN", "old": "DRAIN"},
+            "nodes": [{"name": "n1", "partitions": ["big", "gpu", "old"], "gpus": [{"type": "v100", "count": 4}]}]}"#;
         let snapshot = Snapshot::parse(queue).expect("a snapshot");
         let check = |partition: &str, expected: Option<&str>| {
             let request = Request { partition: Some(partition.into()), ..test_request(1, "v100", 4) };
@@ -175,5 +175,7 @@ mod tests {
         check("big", Some("partition big is DOWN"));
         check("gpu", None);
         check("big,gpu", None);
+        // It starts the jobs that are queued there.
+        check("old", None);
     }
 }
