@@ -11,3 +11,4 @@ mod queue_oracle;
 mod queue_passes;
 mod queue_shares;
 mod why;
+mod why_queues;
