@@ -349,9 +349,10 @@ fn run_a_thousand(name: &str, more: &[&str], at_once: impl Fn(&Pool<'_>) -> usiz
     let most = RefCell::new((0, String::new()));
     let wait = |what: &str, runs: usize| {
         let reached = wait_within(Duration::from_secs(900), || {
-            let jobs = at_once(&pool);
+            // Each look also records which Slurm jobs have started.
+            let (queue, jobs) = (pool.queue(), at_once(&pool));
             if jobs > most.borrow().0 {
-                most.replace((jobs, format!("{:.1}: {:?}", now(), pool.queue())));
+                most.replace((jobs, format!("{:.1}: {queue:?}", now())));
             }
             (pool.ended() >= runs).then_some(())
         });
