@@ -38,9 +38,15 @@ struct BundleSite {
     /// Maximum number of GPUs that could be offered, by type.
     ceiling: Vec<u32>,
     rings: Rings,
+    seen: SeenNodes,
+}
+
+/// The nodes of a problem, with the most GPUs observed on each of them.
+#[derive(Clone, Debug, PartialEq)]
+struct SeenNodes {
     /// Names of the GPU types.
     labels: Vec<String>,
-    nodes: Vec<NodeName>,
+    names: Vec<NodeName>,
     /// The most GPUs observed on each node, and its link rate in bytes per second.
     shapes: Vec<(Vec<u32>, f64)>,
 }
@@ -111,14 +117,12 @@ impl Class {
     }
 }
 
-impl BundleSite {
-    /// Returns the site of a problem. It includes GPUs that were observed on a node earlier, because they may
-    /// just be down or in use now.
-    fn of(problem: &Problem, known: Option<&Self>) -> Self {
-        let types = problem.gpu_types.len();
+impl SeenNodes {
+    /// Returns the nodes with the GPUs that they have now or had in `known`.
+    fn of(labels: &[String], nodes: &[WorkerNode], known: Option<&Self>) -> Self {
         // A problem lacks nodes that are down, so their places change.
-        let known = known.filter(|known| known.labels == problem.labels);
-        let known = known.into_iter().flat_map(|known| known.nodes.iter().zip(&known.shapes));
+        let known = known.filter(|known| known.labels == labels);
+        let known = known.into_iter().flat_map(|known| known.names.iter().zip(&known.shapes));
         let known: BTreeMap<&NodeName, &[u32]> = known.map(|(name, (gpus, _))| (name, &gpus[..])).collect();
         let shape = |node: &WorkerNode| {
             let before = known.get(&node.name);
@@ -126,20 +130,31 @@ impl BundleSite {
                 let before = before.map_or(0, |gpus| gpus[ty]);
                 node.gpus[ty].max(node.up[ty]).max(before)
             };
-            ((0..types).map(gpu).collect(), node.intra_node.bytes_per_second())
+            ((0..labels.len()).map(gpu).collect(), node.intra_node.bytes_per_second())
         };
-        let shapes: Vec<(Vec<u32>, f64)> = problem.nodes.iter().map(shape).collect();
-        let sum = |ty: usize| shapes.iter().map(|(gpus, _): &(Vec<u32>, f64)| gpus[ty]).sum::<u32>();
-        let ceiling = (0..types).map(|ty| sum(ty).max(problem.ceiling[ty])).collect();
-        let rings = Rings::of(problem.network.bytes_per_second(), shapes.iter().cloned());
-        let nodes = problem.nodes.iter().map(|node| node.name.clone()).collect();
-        Self { ceiling, rings, labels: problem.labels.clone(), nodes, shapes }
+        let names = nodes.iter().map(|node| node.name.clone()).collect();
+        Self { labels: labels.to_vec(), names, shapes: nodes.iter().map(shape).collect() }
+    }
+
+    /// Returns the number of GPUs of a type.
+    fn count(&self, ty: usize) -> u32 {
+        self.shapes.iter().map(|(gpus, _)| gpus[ty]).sum()
+    }
+}
+
+impl BundleSite {
+    /// Returns the site of a problem. It includes GPUs that were observed on a node earlier, because they may
+    /// just be down or in use now.
+    fn of(problem: &Problem, known: Option<&Self>) -> Self {
+        let seen = SeenNodes::of(&problem.labels, &problem.nodes, known.map(|known| &known.seen));
+        let ceiling = (0..).zip(&problem.ceiling).map(|(ty, most)| seen.count(ty).max(*most)).collect();
+        let rings = Rings::of(problem.network.bytes_per_second(), seen.shapes.iter().cloned());
+        Self { ceiling, rings, seen }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         let rate = |site: &Self| site.rings.network;
-        (&self.labels, &self.nodes) == (&other.labels, &other.nodes)
-            && (&self.ceiling, &self.shapes, rate(self)) == (&other.ceiling, &other.shapes, rate(other))
+        (&self.ceiling, &self.seen, rate(self)) == (&other.ceiling, &other.seen, rate(other))
     }
 
     fn limits(&self, model: &JobModel) -> BundleLimits {
@@ -156,9 +171,8 @@ impl BundleSite {
     /// because their number per node is unknown.
     fn replicas(&self, model: &JobModel, ty: usize) -> u32 {
         let (size, block) = (model.size(ty), model.block(ty));
-        let whole: u32 = self.shapes.iter().map(|(gpus, _)| gpus[ty] / block * block).sum();
-        let seen: u32 = self.shapes.iter().map(|(gpus, _)| gpus[ty]).sum();
-        (whole + self.ceiling[ty].saturating_sub(seen)) / size
+        let whole: u32 = self.seen.shapes.iter().map(|(gpus, _)| gpus[ty] / block * block).sum();
+        (whole + self.ceiling[ty].saturating_sub(self.seen.count(ty))) / size
     }
 
     fn cut(&self, model: &JobModel) -> Bundles {
@@ -238,42 +252,21 @@ fn key(model: &JobModel) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProblemChanges;
-    use hsched_model::{BitRate, GpuType, Time};
-
-    fn rate() -> BitRate {
-        BitRate::new(10.0).expect("a rate")
-    }
-
-    /// Returns a problem of nodes with GPUs of one type.
-    fn problem(nodes: &[(&str, u32)]) -> Problem {
-        let node = |(name, gpus): &(&str, u32)| {
-            WorkerNode::on_offer(NodeName::new(name).expect("a name"), vec![*gpus], rate())
-        };
-        Problem {
-            gpu_types: vec![GpuType::new("t4").expect("a type")],
-            labels: vec!["t4".to_owned()],
-            nodes: nodes.iter().map(node).collect(),
-            ceiling: vec![16],
-            network: rate(),
-            jobs: Vec::new(),
-            objective: crate::Objective::default(),
-            late: 0.0,
-            seed: 0,
-            now: Time(0.0),
-            limits: Vec::new(),
-            forecasts: Vec::new(),
-            start_estimates: None,
-            changed: ProblemChanges::All,
-        }
-    }
+    use hsched_model::BitRate;
 
     #[test]
     fn a_node_keeps_its_gpus_and_gets_none_of_one_that_is_down() {
-        let first = BundleSite::of(&problem(&[("a", 8), ("b", 4), ("c", 2)]), None);
+        let seen = |nodes: &[(&str, u32)], known: Option<&SeenNodes>| {
+            let node = |(name, gpus): &(&str, u32)| {
+                let rate = BitRate::new(10.0).expect("a rate");
+                WorkerNode::on_offer(NodeName::new(name).expect("a name"), vec![*gpus], rate)
+            };
+            let nodes: Vec<WorkerNode> = nodes.iter().map(node).collect();
+            SeenNodes::of(&["t4".to_owned()], &nodes, known)
+        };
+        let first = seen(&[("a", 8), ("b", 4), ("c", 2)], None);
         let gpus = |nodes: &[(&str, u32)]| -> Vec<u32> {
-            let site = BundleSite::of(&problem(nodes), Some(&first));
-            site.shapes.iter().map(|(gpus, _)| gpus[0]).collect()
+            seen(nodes, Some(&first)).shapes.iter().map(|(gpus, _)| gpus[0]).collect()
         };
         assert_eq!(gpus(&[("b", 4), ("c", 2)]), [4, 2]);
         assert_eq!(gpus(&[("a", 8), ("b", 1), ("c", 2)]), [8, 4, 2]);
