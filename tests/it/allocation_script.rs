@@ -1,11 +1,11 @@
 //! The script of an allocation submits itself again, and only tries again if Slurm surely refused.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use hsched_engine::render::Together;
+
+use crate::race::program;
 
 const LIMIT: &str = "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates \
      accounting/QOS policy (job submit limit, user's size and/or time limits)";
@@ -14,12 +14,6 @@ const TOO_LONG: &str = "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: er
 const NO_REASON: &str = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, \
      user's size and/or time limits)";
 const NO_ANSWER: &str = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation";
-
-fn program(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
-}
 
 /// Runs the script with an hsched that exits with 85, and an sbatch that fails `failures` times with a message.
 /// Returns the output and the number of calls of sbatch.

@@ -27,7 +27,8 @@ fn folder(pending: &str) -> tempfile::TempDir {
     folder
 }
 
-fn program(folder: &Path, name: &str, text: &str) {
+/// Writes a program: a shell script with these lines.
+pub fn program(folder: &Path, name: &str, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
