@@ -67,19 +67,19 @@ def new_file(path: str, check: Callable[[], None] = lambda: None) -> Iterator[An
     """Yields a new file, which replaces `path` once it is complete and on disk, unless `check` raises at that point.
 
     Other users may be able to write to the directory, so the temporary name is random and links are not followed.
-    The file is locked while this process writes it.
+    The file is locked until it has its name: other ranks and copies remove new files that are not locked.
     """
     temporary = "%s.%s.tmp" % (path, secrets.token_hex(8))
     number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         with open(number, "wb") as file:
             with contextlib.suppress(OSError):
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(number, fcntl.LOCK_EX)  # waits for a process that looks whether the file is locked
             yield file
             file.flush()
             os.fsync(number)
-        check()
-        os.replace(temporary, path)
+            check()
+            os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)

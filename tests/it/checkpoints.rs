@@ -243,6 +243,12 @@ for path in left[:1] + left[2:]:
 training()
 assert [os.path.exists(path) for path in left] == [False, True, True, True]
 assert os.path.islink(one.path + ".guessed.tmp")
+
+# Nor one that is complete and does not have its name yet.
+checkpoint.secrets.token_hex = lambda count: "complete"
+with checkpoint.new_file(one.path, training) as file:
+    file.write(b"complete")
+assert open(one.path, "rb").read() == b"complete"
 "#,
     );
 }
