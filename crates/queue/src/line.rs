@@ -11,8 +11,18 @@ pub(super) struct LineKey {
     pub priority: f64,
     /// The submission in Unix seconds; earlier comes first.
     pub submitted: f64,
-    /// Order among equal keys, lower first: for jobs of the snapshot, the index among all of its jobs.
+    /// Order among equal keys, lower first: for jobs of the snapshot, [`id_order`].
     pub order: u32,
+}
+
+/// The `order` of requests without a job id: after all jobs of the snapshot.
+pub(super) const WITHOUT_ID: u32 = u32::MAX / 4;
+
+/// Returns the order of jobs with equal priority and submission: Slurm starts the one with the lowest id first.
+/// Ids without a number come last.
+pub(super) fn id_order(id: &str) -> u32 {
+    let number = id.split(|letter: char| !letter.is_ascii_digit()).next().and_then(|text| text.parse().ok());
+    number.map_or(WITHOUT_ID - 1, |number: u32| number.min(WITHOUT_ID - 1))
 }
 
 impl LineKey {
@@ -38,6 +48,8 @@ pub(super) struct Use {
 #[derive(Clone, Debug)]
 pub(super) struct PendingEntry {
     pub key: LineKey,
+    /// Index of the job in the snapshot.
+    pub place: usize,
     pub shape: usize,
     /// Time limit in seconds.
     pub limit: f64,

@@ -1,5 +1,6 @@
 //! Positions in the queue, of pending jobs and of a job that is not submitted yet.
 
+use crate::line::id_order;
 use crate::{QueueJob, Request, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
@@ -9,13 +10,15 @@ use hsched_model::number::to_f64;
 pub struct QueuePosition {
     pub priority: f64,
     pub submitted: Time,
+    /// Order among jobs with the same priority and submission, lower first.
+    pub order: u32,
 }
 
 impl QueuePosition {
     /// Returns the position of a pending job; a job with unknown priority comes last.
     pub fn of(job: &QueueJob) -> Self {
         let priority = to_f64(job.priority.unwrap_or(0));
-        Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)) }
+        Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)), order: id_order(&job.id) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::awaited::AwaitedJobs;
 use crate::history::Users;
 use crate::limits::{LimitRules, Subject, asked_tres};
-use crate::line::{Array, Joins, LineKey, PendingEntry};
+use crate::line::{Array, Joins, LineKey, PendingEntry, id_order};
 use crate::queue_model::Active;
 use crate::ranks::Ranks;
 use crate::shape::Shapes;
@@ -91,7 +91,7 @@ pub(super) fn waiting(
     for (number, job, joins) in waits {
         let ways = known.ways(job, snapshot);
         let is_one_of = (ways.len() > 1).then_some(number);
-        let order = u32::try_from(number).unwrap_or(u32::MAX);
+        let order = id_order(&job.id);
         let priority = job.priority.map_or(unknown, to_f64);
         let submitted = job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
         let array = job.array.as_ref().map(|id| {
@@ -107,6 +107,7 @@ pub(super) fn waiting(
             let longest = partitions.first().map(String::as_str);
             list.push(PendingEntry {
                 key: LineKey { tier: snapshot.tier(&partitions), priority, submitted, order },
+                place: number,
                 shape,
                 limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), longest),
                 tasks: job.tasks.max(1),

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::{FEW_OF, THREADS};
 use crate::future::Future;
-use crate::line::{Joins, LineKey, PendingEntry};
+use crate::line::{Joins, LineKey, PendingEntry, WITHOUT_ID};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{HORIZON, Ours, RequestEntry, play};
@@ -46,11 +46,11 @@ impl QueueTable {
                 priority: estimate.priority,
                 submitted: model.now,
                 // After all pending jobs, and before all arriving ones.
-                order: u32::MAX / 4 + number,
+                order: WITHOUT_ID + number,
             };
             let key = match positions.iter().find(|(id, _)| *id == request.id) {
-                Some((_, QueuePosition { priority, submitted })) => {
-                    LineKey { priority: *priority, submitted: submitted.0, ..key }
+                Some((_, QueuePosition { priority, submitted, order })) => {
+                    LineKey { priority: *priority, submitted: submitted.0, order: *order, ..key }
                 }
                 None => key,
             };

@@ -75,9 +75,8 @@ impl Ahead {
         let mut order = Vec::new();
         for (part, entry) in table.entries.iter().flatten() {
             for waiting in table.before(*part, entry) {
-                let Ok(place) = usize::try_from(waiting.key.order) else { continue };
-                if places.insert(place) {
-                    order.push(place);
+                if places.insert(waiting.place) {
+                    order.push(waiting.place);
                 }
             }
         }

@@ -298,7 +298,7 @@ fn a_pending_job_keeps_its_place() {
         };
         estimate_changes(&question, &|| false)
     };
-    let first = QueuePosition { priority: 500.0, submitted: Time(at(-2.0)) };
+    let first = QueuePosition { priority: 500.0, submitted: Time(at(-2.0)), order: 0 };
     // Ahead of the other job, it starts at once, regardless of the change.
     assert_eq!(told(&ask(&|_| Some(first))), []);
     assert_eq!(told(&ask(&|_| None)).len(), 1);

@@ -119,6 +119,25 @@ fn who_is_ahead_is_counted_with_the_cause() {
     );
 }
 
+/// `squeue` lists such jobs in the reverse order.
+#[test]
+fn of_jobs_with_equal_priority_and_submission_the_one_with_the_lowest_id_is_first() {
+    let jobs = [
+        running("1", "bob", 4, 5.0),
+        pending("12", 2, 3.0, "Priority"),
+        pending("9", 2, 3.0, "Priority"),
+        pending("3", 4, 3.0, "Resources"),
+    ];
+    let ahead = |id: &str| {
+        let (_, told) = told(&queue(&jobs, &json!({})), id);
+        let ahead = told.ahead.map(|ahead| ahead.jobs).unwrap_or_default();
+        ahead.into_iter().map(|job| job.job.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ahead("3"), [""; 0]);
+    assert_eq!(ahead("9"), ["3"]);
+    assert_eq!(ahead("12"), ["3", "9"]);
+}
+
 #[test]
 fn a_shorter_limit_lets_a_job_into_a_hole_and_keeps_its_place() {
     // Two GPUs are free for six hours; then job 2 gets all four.
