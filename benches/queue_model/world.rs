@@ -115,7 +115,7 @@ impl World {
         world
     }
 
-    /// Advances the time and processes all events until then.
+    /// Processes events until the clock has reached a time; the last event may lie after it.
     pub fn go_until(&mut self, time: f64) {
         while self.now < time && self.step() {}
     }

@@ -12,8 +12,8 @@ use hsched_model::{Job, JobName, Time};
 /// without completing.
 ///
 /// A predecessor that is missing from the state counts as completed: jobs that did not complete are kept
-/// while another job waits for them. Runs with the lowest ranks start first; equal ones start in the order of
-/// the state.
+/// while another job waits for them. Waiting runs take the places of their sweep in the order of
+/// [`StartRank`], equal ones in the order of the state.
 pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     if state.jobs.iter().all(|tracked| tracked.job.after.is_empty() && tracked.job.at_most.is_none()) {
@@ -39,7 +39,7 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     }
 }
 
-/// Returns the indices of the waiting jobs, for each sweep the runs that are to start first before the others.
+/// Returns the indices of the waiting jobs in the order of [`StartRank`].
 fn waiting(state: &State) -> Vec<usize> {
     let is_waiting = |(_, job): &(usize, &JobState)| matches!(job.phase, Phase::Waiting { .. });
     let waiting = state.jobs.iter().enumerate().filter(is_waiting);
@@ -49,7 +49,8 @@ fn waiting(state: &State) -> Vec<usize> {
     waiting.into_iter().map(|(_, place)| place).collect()
 }
 
-/// For each sweep: the number of its runs that are submitted or may be submitted now, and one of them.
+/// For each sweep with a limit: the number of its runs that are submitted or may be submitted now, and one of
+/// them.
 struct AtOnce(BTreeMap<String, (u32, JobName)>);
 
 impl AtOnce {

@@ -106,10 +106,10 @@ impl JobState {
         attempt.follows.as_ref().is_some_and(|piece| self.submission(&piece.of).is_some())
     }
 
-    /// Returns whether the next piece continues the job after a piece that was cut or interrupted. A running
-    /// next piece does, because it made the earlier piece stop. A pending next piece has too short a limit if
-    /// the same limit cut the earlier piece before an epoch ended. Several pieces in a row without an epoch
-    /// are a fault of the job.
+    /// Decides whether the next piece continues the job after the end of a piece; if so, counts an end
+    /// without a new epoch. A running next piece continues the job, because it made the earlier piece stop. A
+    /// pending next piece has too short a limit if the same limit cut the earlier piece before an epoch
+    /// ended. Several pieces in a row without an epoch are a fault of the job.
     fn has_heir(&mut self, end: &End, epochs: u64) -> bool {
         if !matches!(end, End::TimedOut | End::Cut) || epochs > 0 {
             return end.is_cut();

@@ -29,17 +29,17 @@ pub struct EarlyEnd {
 /// request: the epoch that it was training, and one more until it gets the signal.
 const EPOCHS_TO_EXIT: u64 = 2;
 
-/// Time within which a training may end before a request to stop takes effect.
+/// A training with less time left than this may end before a request to stop takes effect.
 const SHORT: Seconds = Seconds(5.0);
 
-/// The maximum number of reports kept for a job.
+/// The maximum number of points of a job's stored curve.
 const MOST_REPORTS: usize = 1000;
 
 /// Mean utilisation above which a cluster counts as busy, `h_s`.
 const BUSY: f64 = 0.9;
 
-/// Asks jobs that may stop early to save and end. Returns the requests, and messages about jobs that could
-/// stop but have no rule that allows it.
+/// Ends jobs that may stop early: returns the requests for that, and messages about jobs that could stop but
+/// have no rule that allows it.
 pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Action>, Vec<String>) {
     let (mut actions, mut notes) = (Vec::new(), Vec::new());
     let is_full = is_full(cluster);
@@ -88,7 +88,7 @@ fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
         match stage {
             Stage::Running => actions.push(Action::Stop { of, job_id, then: AfterStop::Finish, why }),
             Stage::Pending => actions.push(Action::Cancel { of, job_id, why }),
-            // The job was about to move to other GPUs.
+            // The job was to continue later.
             Stage::Stopping { then: then @ AfterStop::GoOn, .. } => *then = AfterStop::Finish,
             Stage::Meant | Stage::Stopping { .. } => {}
         }
@@ -244,7 +244,8 @@ impl JobState {
         format!("at epoch {} of {}: {why}", self.epochs_done, self.job.epochs)
     }
 
-    /// Returns text with the epoch at which the job's rule stopped it and the reason; `None` if no rule did.
+    /// Returns text with the epoch at which the job's rule stopped it and the reason; `None` if no rule did,
+    /// or if all epochs are done.
     pub fn stopped_early(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|early| early.allowed && self.epochs_left() > 0)?;
         Some(format!("stopped {}", self.stopped(&early.why)))
@@ -256,7 +257,7 @@ impl JobState {
         let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };
         self.curve.push(CurvePoint { epoch, value: *value });
         if self.curve.len() > MOST_REPORTS {
-            // Every second report is dropped; the remaining ones describe a long curve equally well.
+            // Every second point is dropped; the remaining ones describe a long curve equally well.
             let mut place = 0;
             self.curve.retain(|_| {
                 place += 1;

@@ -26,7 +26,7 @@ impl JobState {
             .any(|submission| submission.attempt.follows.as_ref().is_some_and(|piece| piece.of == *of));
         let last = self.take_out(ended, of, &end.to_string()).is_some();
         if *end == End::Yielded || has_waited {
-            // This submission did nothing; the submission that took the job decides what follows.
+            // This submission did nothing; another one of its race or chain decides what follows.
             if last {
                 self.after_race(ended, now, attempt.race_run(), stage, rules);
             }

@@ -14,7 +14,8 @@ use hsched_model::{
 };
 use hsched_plan::throughput::{Cache, MeasuredSpeed, SpeedKey};
 
-/// The inputs of a decision as text, one on each line. Names contain neither blanks nor line breaks.
+/// The inputs of a decision as text, one on each line. No name contains a line break, and only names of
+/// models contain blanks.
 #[derive(Default)]
 struct Description(String);
 
@@ -28,7 +29,8 @@ struct NodeLoad<'a> {
     memory: u64,
 }
 
-/// Returns a number that represents all inputs of a decision except the progress of epochs and time.
+/// Returns a number that represents the inputs of a decision, except the progress of epochs, the time and
+/// start estimates.
 pub(super) fn fingerprint(
     state: &State,
     at: Time,

@@ -91,7 +91,7 @@ impl JobState {
                 let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return Vec::new() };
                 let new = attempt.job_id != Some(*job_id) || attempt.missing.is_some();
                 attempt.identify(*job_id, submit_time.as_ref());
-                // Slurm requeued a submission that had run.
+                // If the submission had started, Slurm has requeued it.
                 attempt.started = None;
                 if new || matches!(stage, Stage::Meant | Stage::Running) {
                     self.advance(at, of, Stage::Pending, format!("pending as job {job_id}"));
@@ -273,8 +273,8 @@ impl JobState {
 }
 
 impl Submission {
-    /// Marks a submission as about to end. A pending request stays, and the newest `then` replaces earlier
-    /// ones.
+    /// Marks a submission as about to end. An earlier request to stop stays recorded, and the newest `then`
+    /// replaces earlier ones.
     pub(super) fn end(&mut self, at: Time, then: AfterStop) {
         self.stage = match self.stage {
             Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },

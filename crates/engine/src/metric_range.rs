@@ -60,7 +60,7 @@ pub(super) fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<Stri
     ranges
 }
 
-/// Adds the value of a metric after an epoch later than all earlier values.
+/// Adds the value of a metric after an epoch. Values are to be added in the order of their epochs.
 pub(super) fn add_value(ranges: &mut BTreeMap<String, MetricRange>, epoch: u64, name: &str, value: f64) {
     let Some(range) = ranges.get_mut(name) else {
         ranges.insert(name.to_owned(), MetricRange::of(epoch, value));

@@ -63,13 +63,14 @@ struct WorkTimes {
 /// Minimum fraction by which ranks of a slow node take longer.
 const SLOWER: f64 = 0.15;
 
-/// Number of consecutive observations needed.
+/// Number of observations that are kept of each node. A node is compared with others only if there are as
+/// many of it and, in total, of the others.
 const TIMES: usize = 3;
 
-/// How long a slow node is avoided before jobs use it again without new observations.
+/// How long after its last observation a slow node is avoided.
 const AVOIDED: Seconds = Seconds(7.0 * 86_400.0);
 
-/// How long times stay in the comparison.
+/// How long a node's times stay in the comparison after the last of them.
 const COMPARED: Seconds = Seconds(30.0 * 86_400.0);
 
 /// The maximum number of kinds of work kept.
@@ -158,7 +159,7 @@ impl WorkTimes {
         self.nodes.keys().filter_map(move |node| self.slow_node(node, at))
     }
 
-    /// Returns the node with its excess time if it is slow; `None` otherwise.
+    /// Returns the node with its excess time if it is slow; `None` otherwise, or if its last time is too old.
     fn slow_node(&self, node: &NodeName, at: Time) -> Option<SlowNode> {
         let times = self.nodes.get(node)?;
         let ((first, _), (last, _)) = (times.first()?, times.last()?);

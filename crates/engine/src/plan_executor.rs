@@ -152,7 +152,7 @@ impl PlanExecutor<'_> {
         let problem = &self.view.problem;
         let mut unclaimed = problem.unclaimed();
         let (mut chosen, mut queued) = (Vec::new(), false);
-        // A decision about a job with a queued next piece is left for another turn.
+        // Any other decision about a job whose next piece is queued now is left for another turn.
         let decided =
             self.plan.plan().changes.iter().filter(|(job, _)| next.iter().all(|named| named.0 != *job));
         for (job, decision) in decided.chain(next) {

@@ -12,8 +12,8 @@ use crate::{JobState, State};
 use hsched_model::GoalMode;
 use hsched_plan::{Decision, JobModel};
 
-/// The rank of a waiting run among those of its sweep; lower ranks start first, equal ones in their order in
-/// the job file.
+/// The rank of a waiting run among those of its sweep; lower ranks start first, equal ones in the order of
+/// the state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartRank {
     promise: f64,

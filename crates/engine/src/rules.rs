@@ -68,7 +68,8 @@ impl Rules {
     /// Age from which a pending submission is cancelled if the nodes that are not down have too few GPUs for
     /// it.
     pub(crate) const NODES_PATIENCE: Seconds = Seconds(60.0);
-    /// How long after a failure its node may be found to be down. Slurm's default is five minutes.
+    /// How long after a failure its node may be found to be down. Slurm notices it after five minutes by
+    /// default (`SlurmdTimeout`).
     pub const NOTICED: Seconds = Seconds(600.0);
     /// Time that Slurm may take to end a job before the request is repeated.
     pub(crate) const KILL_PATIENCE: Seconds = Seconds(120.0);
@@ -76,7 +77,8 @@ impl Rules {
     pub const STUCK: Seconds = Seconds(300.0);
     /// How many consecutive ends from outside, without an epoch, use no retry.
     pub(crate) const MOST_FRUITLESS: u32 = 10;
-    /// How many times in a row a time limit may end a job before it finishes an epoch, without using a retry.
+    /// How many times in a row a stop or a time limit may end a job before it finishes an epoch, without
+    /// using a retry.
     pub(crate) const MOST_CUTS: u32 = 3;
     /// The wait for local devices that seemed free but are still in use.
     pub(crate) const IN_USE: Seconds = Seconds(1.0);

@@ -22,7 +22,7 @@ pub struct GpuUsage {
     /// finished.
     pub lost: Option<f64>,
     pub energy: Option<Energy>,
-    /// RGU hours; `None` if a type has no reference units.
+    /// RGU hours; `None` if no GPU was held or a type has no reference units.
     pub reference_hours: Option<f64>,
     /// The amount that the partitions billed; `None` unless it is known for all held GPUs.
     pub billed_hours: Option<f64>,
@@ -33,7 +33,7 @@ pub struct GpuUsage {
 pub struct Energy {
     /// Kilowatt-hours from sampled power, averaged over each submission.
     pub measured: f64,
-    /// Kilowatt-hours from nominal power, for submissions without samples.
+    /// Kilowatt-hours from nominal power, for submissions without sampled power.
     pub nominal: f64,
     /// GPU hours of types with unknown power, which the energy excludes.
     pub missing: f64,

@@ -285,7 +285,7 @@ impl ScriptJob {
             News::Queued { job_id, submit_time } => {
                 let is_new = submission.job_id != Some(*job_id) || submission.stage != Stage::Pending;
                 self.identify(*job_id, submit_time.as_ref());
-                // Slurm requeued a job that had run.
+                // If the job had started, Slurm has requeued it.
                 self.submission.started = None;
                 self.end = None;
                 if is_new {

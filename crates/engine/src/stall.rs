@@ -18,7 +18,7 @@ use hsched_model::{Seconds, StuckRule, Time};
 pub struct Stall {
     pub kind: StallKind,
     pub since: Time,
-    /// Time at which the stall was first seen.
+    /// Time of the look that showed the stall.
     pub seen: Time,
     /// The affected ranks.
     pub ranks: Vec<usize>,

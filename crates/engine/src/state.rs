@@ -19,7 +19,7 @@ use hsched_plan::throughput::Cache;
 /// Everything that the engine keeps between two steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Nodes that were down or drained at the last observation.
+    /// Nodes with GPUs that accepted no new work at the last observation.
     pub nodes_down: BTreeSet<NodeName>,
     /// Fingerprint of the last decision's input; an equal input needs no new decision.
     pub decided: Option<u64>,
@@ -35,7 +35,7 @@ pub struct State {
     /// Step times of ranks on each node.
     #[serde(default, skip_serializing_if = "NodeTimes::is_empty")]
     pub node_times: NodeTimes,
-    /// Jobs in the order in which they were added.
+    /// Jobs in the order in which they were first added.
     pub jobs: Vec<JobState>,
     /// Scripts submitted unchanged, in order of submission.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,7 +63,7 @@ pub struct JobState {
     /// Number of consecutive stops and time limits that cut the job without a new epoch.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cuts: u32,
-    /// Length of the last whole epoch reported.
+    /// Length of the last whole epoch, as reported or else as observed.
     #[serde(rename = "epoch_s")]
     pub epoch: Option<Seconds>,
     /// Mean time of the job's starts until the first step, from reports.

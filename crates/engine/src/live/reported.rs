@@ -24,8 +24,9 @@ pub struct ReportedData {
     pub notes: Vec<String>,
 }
 
-/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, of
-/// all jobs. `root` is the state directory. A report that cannot be read now is read at the next look.
+/// Returns what the reports and samples of all current submissions show; of the epochs, only those that the
+/// state does not count yet. `root` is the state directory. A report that cannot be read now is read at the
+/// next look.
 pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> ReportedData {
     let mut all = ReportedData::default();
     for tracked in &state.jobs {
@@ -40,9 +41,9 @@ pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Tim
     all
 }
 
-/// Returns what [`reported`] returns about one job. The last epoch gets the time at which rank 0's file was last
-/// written; the times of the others are spread evenly over the time since the last known epoch or the start. Also
-/// returns running submissions that are stuck, from the samples of their nodes.
+/// Returns what [`reported`] returns about one job. The last epoch gets the time at which rank 0's file was
+/// last written; the times of the others are spread evenly over the time since the last known epoch or the
+/// start.
 pub fn reported_by(root: &Path, tracked: &JobState, samples: &mut RecentSamples, at: Time) -> ReportedData {
     let mut all = ReportedData::default();
     for submission in tracked.phase.submissions() {

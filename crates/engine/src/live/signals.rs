@@ -19,10 +19,11 @@ static ANSWER: Mutex<()> = Mutex::new(());
 /// Whether an interrupt has arrived.
 static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Whether some code polls for interrupts; otherwise an interrupt ends the process.
+/// Whether some code handles interrupts itself; otherwise an interrupt ends the process.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Calls `end`, which ends the process, on an interrupt (Ctrl-C) after a pending answer is stored.
+/// Calls `end`, which ends the process, on an interrupt (Ctrl-C) after a pending answer is stored, unless
+/// [`Interrupts`] or [`on_endings`] handles interrupts.
 ///
 /// If interrupts were ignored at start, as for background jobs of a shell, they stay ignored.
 ///
@@ -48,8 +49,8 @@ pub fn on_interrupt(end: impl Fn() + Send + 'static) -> io::Result<()> {
     flag::register(SIGINT, Arc::clone(&CAME)).map(drop)
 }
 
-/// Passes each further signal that would end the process to `tell` instead, except signals that were ignored
-/// at start.
+/// Passes each further SIGINT, SIGTERM, SIGHUP and SIGUSR1 to `tell` instead of letting it end the process,
+/// except signals that were ignored at start.
 ///
 /// # Errors
 /// If the system refuses.
@@ -121,7 +122,7 @@ impl Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // An interrupt that no code polls for is discarded.
+        // An interrupt that was not polled before is discarded.
         CAME.store(false, Ordering::SeqCst);
         ASKED.store(false, Ordering::SeqCst);
     }

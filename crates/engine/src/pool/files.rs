@@ -23,7 +23,7 @@ pub trait PoolFiles {
     /// If it cannot be written.
     fn replace(&self, path: &str, text: &str) -> Result<(), Self::Error>;
 
-    /// Creates a file atomically, by a link; returns true if it did, false if the file exists.
+    /// Creates a file atomically; returns true if it did, false if the file exists.
     ///
     /// # Errors
     /// If it cannot be written.

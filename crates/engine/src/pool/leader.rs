@@ -104,8 +104,8 @@ impl<F: PoolFiles> Leader<F> {
         Ok(())
     }
 
-    /// Returns the state of a submission that a member was ordered to start. With `take_back`, an unclaimed
-    /// order is withdrawn, because the member does not answer.
+    /// Returns the state of a submission that a member was ordered to start. An unclaimed order is withdrawn
+    /// with `take_back`, if its member is over, or if it no longer demands a run.
     ///
     /// # Errors
     /// If a file cannot be read or a claim cannot be written.

@@ -1,8 +1,8 @@
 //! The protocol of a pool: several allocations that work on one state directory.
 //!
 //! A *member* is one `hsched run` in one allocation. The member that holds the lock of the state directory is
-//! the *leader*: it alone writes the state and orders the other members to start submissions. Before a member
-//! starts a submission, it claims it by creating a link, which only one process can create.
+//! the *leader*: it alone writes the state and orders the other members to start submissions. A member claims
+//! a submission before it starts it: it creates a file, which only one process can create.
 //! docs/design/pool.md explains why that is safe.
 
 mod array;

@@ -21,7 +21,7 @@ pub enum Duty {
     Stop(SubmissionKey),
     /// End the submission.
     Kill(SubmissionKey),
-    /// The leader has seen the end of this submission.
+    /// Forget this submission; the leader has seen its end.
     Forget(SubmissionKey),
     /// Leave; the worker is allowed to.
     Leave,

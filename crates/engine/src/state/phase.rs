@@ -78,7 +78,7 @@ impl Phase {
         matches!(self, Self::Ended { .. })
     }
 
-    /// Returns whether the job was known to have ended before a moment.
+    /// Returns whether the job ended before a moment.
     pub fn ended_before(&self, moment: Time) -> bool {
         matches!(self, Self::Ended { at, .. } if *at < moment)
     }

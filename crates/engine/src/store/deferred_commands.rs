@@ -94,7 +94,8 @@ impl DeferredChange {
 }
 
 impl DeferredCommand {
-    /// Stores a deferred command without taking the lock. The next lock holder applies it.
+    /// Stores a deferred command without taking the lock. The present holder of the lock applies it, or the
+    /// next one.
     ///
     /// # Errors
     /// If it cannot be written; the command then has no effect.

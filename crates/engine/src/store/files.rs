@@ -90,7 +90,7 @@ pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
     Ok(())
 }
 
-/// Keeps a file under a second name, so that the first name always exists.
+/// Keeps a file under a second name, by a hard link if possible: the first name then exists all the time.
 fn keep(path: &Path, older: &Path) -> io::Result<()> {
     match fs::remove_file(older) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -148,8 +148,8 @@ pub(super) fn make_folder(folder: &Path, files: &[(String, &[u8])]) -> Result<()
 }
 
 /// Removes temporary files and folders that killed writers left behind. The caller must hold the lock of the
-/// state directory. Other processes write only deferred commands and looks without the lock. That takes so
-/// little time that none of the removed files is in use.
+/// state directory. In the swept folders, other processes write only deferred commands and looks without the
+/// lock, and that takes so little time that none of the removed files is in use.
 pub(super) fn sweep(root: &Path) {
     let is_old = |entry: &DirEntry| {
         let written = entry.metadata().and_then(|data| data.modified()).ok();

@@ -19,7 +19,7 @@ use crate::{Rules, State};
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_i64};
 
-/// Maximum number of job names that are listed per kind.
+/// Maximum number of jobs of one state that are named.
 const MOST_NAMES: usize = 8;
 
 /// The state in one file.

@@ -55,7 +55,7 @@ pub(super) struct Journal {
 pub(super) enum Writer {
     /// This version: every line has a checksum.
     Own,
-    /// The previous version, which had no checksums and ended a truncated line with a newline.
+    /// Version 0.1.0, which had no checksums and ended a truncated line with a newline.
     Before,
 }
 

@@ -16,7 +16,7 @@ pub fn metric_ranges(root: &Path, tracked: &JobState) -> BTreeMap<String, Metric
         let key = attempt.key(&tracked.job.name);
         report_folder(root, &key.run, &key.name())
     };
-    // A report of which only the summary is needed.
+    // Only the summary of each report is needed, not its lines.
     let summary = |attempt| ReportSummary::read(&folder(attempt), tracked.job.epochs, u64::MAX, |_| {});
     let summaries: Vec<ReportSummary> =
         attempts(tracked).map(|attempt| summary(attempt).unwrap_or_default()).collect();

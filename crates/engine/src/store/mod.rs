@@ -1,7 +1,7 @@
 //! The state directory: lock, snapshot, journal, runs, reports, measured speeds.
 //!
-//! This module knows the format of every file. Files with state have a version, and a newer version is
-//! refused.
+//! This module knows the format of every file, except those of a pool. Files with state have a version, and a
+//! newer version is refused.
 
 mod deferred_commands;
 mod files;

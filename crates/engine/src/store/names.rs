@@ -1,4 +1,4 @@
-//! The names of the files in the state directory, and two small helpers for text in them.
+//! The names of files in the state directory that several modules use, and two small helpers.
 
 pub(super) const SNAPSHOT: &str = "state.json";
 pub(super) const OLDER: &str = "state.json.old";

@@ -39,8 +39,8 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
         let job = name.to_str().map(|name| name.split_once(':').map_or(name, |(job, _copy)| job));
         let is_known =
             job.is_none_or(|job| state.jobs.iter().any(|candidate| candidate.job.name.as_str() == job));
-        // This is the time of the job's last submission. A newer fence may belong to a job that is missing
-        // only in this state.
+        // The folder was last changed when the job's last submission started. A newer fence may belong to a
+        // job that is missing only in this state.
         if !is_known && changed(&entry.path()).is_some_and(|begun| now.since(begun) > Rules::REMEMBERED) {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -1,4 +1,5 @@
-//! Slurm's answers that are reused for some time: one file each, with its time.
+//! Slurm's answers, and figures and lists made from them, that are reused for some time: one file each, with
+//! its time.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 

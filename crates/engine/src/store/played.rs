@@ -12,7 +12,8 @@ pub(super) struct JournaledState {
     /// The state according to the snapshot and the last record, without the answers after it; `None` if there
     /// is neither.
     pub recorded: Option<StateFile>,
-    /// The last line before the first gap; 0 if there is none.
+    /// The last line up to which nothing is missing, counted from the snapshot or the last record of the
+    /// whole state; 0 if there is none.
     pub reached: u64,
     /// The time of that line, or of the snapshot if there is no line after it.
     pub at: Option<Time>,

@@ -24,7 +24,7 @@ pub(super) struct DirectoryContents {
     /// The state according to the snapshot and the journal's records, without the answers after them; `None` if
     /// there is neither.
     pub recorded: Option<StateFile>,
-    /// The number of the journal's last entry.
+    /// The highest number of a journal entry according to all files.
     pub seq: u64,
     /// The content of `newest`.
     pub newest: Option<Newest>,
@@ -44,7 +44,8 @@ pub(super) struct DirectoryContents {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Sound,
-    /// The content is valid but must be rewritten, because the previous version or a person wrote it.
+    /// The content is valid but must be rewritten with a checksum, because version 0.1.0 or a person wrote
+    /// it.
     Outdated,
     /// It is damaged or missing; the text says how, and the consequence.
     Damaged(String),
@@ -112,7 +113,7 @@ impl<'a> StateFiles<'a> {
         let is_sealed = matches!(self.snapshot, StateSnapshot::Sound(_));
         let outdated = if is_sealed { Condition::Sound } else { Condition::Outdated };
         let journal = match (&self.journal, writer) {
-            // The previous version left unreadable lines each time it was killed.
+            // Version 0.1.0 left unreadable lines each time it was killed.
             (_, Writer::Before) => Condition::Outdated,
             (Some(_), Writer::Own) if faults.is_empty() => outdated.clone(),
             (Some(_), Writer::Own) => Condition::Damaged(format!(

@@ -44,7 +44,7 @@ impl EpochLine {
     /// Parses a line.
     ///
     /// # Errors
-    /// If it is not a JSON object, or if its epoch is not an integer; as a message.
+    /// If it is not a JSON object, or if its epoch is not a whole number below [`MOST`]; as a message.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let value = loose::parse(text).map_err(|error| {
             let error = error.to_string();
@@ -72,7 +72,8 @@ impl EpochLine {
         Ok(line)
     }
 
-    /// Returns a number from 0 to [`MOST`]; `null` counts as missing.
+    /// Returns a number of at least 0 and below [`MOST`]; any other value is ignored, and `null` counts as
+    /// missing.
     fn number(&mut self, fields: &Map<String, Value>, name: &str) -> Option<f64> {
         let value = fields.get(name).filter(|value| !value.is_null())?;
         let number = value.as_f64().filter(|number| (0.0..MOST).contains(number));

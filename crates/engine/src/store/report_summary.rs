@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns lines with an unknown field value in the second one and an epoch too many in the last one.
+    /// Returns lines about this many epochs; a field of the second one has an invalid value.
     fn report(epochs: u64) -> String {
         let line = |epoch: u64| {
             let samples = if epoch == 2 { "\"many\"" } else { "9" };

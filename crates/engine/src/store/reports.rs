@@ -131,7 +131,7 @@ pub fn probes(folder: &Path) -> io::Result<Vec<StepTiming>> {
 struct RankLine {
     epoch: u64,
     length: Option<Seconds>,
-    /// Present if the rank computed in this epoch.
+    /// Present if the line has both a compute time and a number of samples.
     report: Option<RankReport>,
     metrics: Vec<(String, f64)>,
 }
@@ -314,7 +314,6 @@ pub(super) fn modified(path: &Path) -> Option<Time> {
 pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
     fs::write(folder.join("begins"), format!("{begins}\n"))?;
     let before = fs::canonicalize(before)?;
-    // The samples of the processes also continue in the old folder.
     for name in ["ends", "samples"] {
         match symlink(before.join(name), folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

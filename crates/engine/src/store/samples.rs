@@ -72,7 +72,7 @@ struct SampleLine {
 }
 
 /// Returns the samples of a submission, by node; empty if there are none. Unreadable lines and files of
-/// another schema are skipped, because no decision depends on them.
+/// another schema are skipped.
 pub fn samples(folder: &Path, extent: Extent) -> Vec<NodeSamples> {
     files(folder).iter().filter_map(|path| node_samples(path, extent)).collect()
 }

@@ -109,8 +109,8 @@ impl ScriptChain {
         }
     }
 
-    /// Returns the Slurm job of the piece that is to start next. The first piece may be listed after it, which
-    /// the first piece has submitted.
+    /// Returns the Slurm job of the piece that is to start next. The first piece, which submits the next one,
+    /// may be listed after it.
     fn next_piece(&self) -> Option<JobId> {
         self.queued.iter().rfind(|job| !self.started.contains(job)).copied()
     }
@@ -132,7 +132,8 @@ impl ScriptChain {
     }
 }
 
-/// Returns the chains of a state directory, the oldest first. Chains with unreadable files are omitted.
+/// Returns the chains of a state directory, the oldest first. A folder without a script is omitted; other
+/// files that are missing or unreadable count as empty.
 pub fn script_chains(root: &Path) -> Vec<ScriptChain> {
     let entries = fs::read_dir(pieces_folder(root, "")).into_iter().flatten();
     let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

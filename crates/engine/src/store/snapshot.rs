@@ -13,7 +13,7 @@ use crate::store::{StateError, state_before};
 pub(super) enum StateSnapshot {
     Missing,
     Sound(StateFile),
-    /// Without a checksum, because the previous version wrote it or a person changed it.
+    /// Without a checksum, because version 0.1.0 wrote it or a person changed it.
     Unsealed(StateFile),
     /// The damage of the file.
     Damaged(String),
@@ -66,7 +66,7 @@ impl StateSnapshot {
         })
     }
 
-    /// Returns the snapshot's state, unless it is damaged.
+    /// Returns the snapshot's state, unless it is missing or damaged.
     pub(super) fn file(&self) -> Option<&StateFile> {
         match self {
             Self::Sound(file) | Self::Unsealed(file) => Some(file),

@@ -12,7 +12,7 @@
 //! STATE/journal.old          the previous journal, for people only
 //! STATE/newest               the numbers of the journal's newest line and of the newest state
 //! STATE/throughput.json      measured speeds
-//! STATE/queue/NAME.json      Slurm's last answers about its queue, one file per command (*)
+//! STATE/queue/NAME.json      Slurm's last answers about its queue, and figures and lists made from them (*)
 //! STATE/foretold/RUN.json    the start estimates of a run's submissions, and the real starts (*)
 //! STATE/looks/               past looks at the site's queue, one file per day (*)
 //! STATE/wishes/ID.json       `add` and `cancel` commands that were deferred (*)
@@ -36,8 +36,9 @@
 //! (*) written without the lock
 //! ```
 //!
-//! Folders are accessible only to their owner (0700), as are files (0600). A state directory that others may
-//! write is refused, because it contains the scripts and commands that hsched submits.
+//! Folders that hsched creates have the mode 0700 and files directly in STATE 0600, so that only their owner
+//! can read them. A state directory that others may write is refused, because it contains the scripts and
+//! commands that hsched submits.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -214,7 +215,7 @@ impl StateDir {
         Ok(StateView { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
     }
 
-    /// Reads the state and opens the journal. Damaged files and files of the previous version are rewritten.
+    /// Reads the state and opens the journal. Damaged files and files of version 0.1.0 are rewritten.
     ///
     /// # Errors
     /// If a file cannot be used and the others cannot replace it, in which case nothing is changed; or if a
