@@ -106,7 +106,7 @@ impl PlanExecutor<'_> {
             let Submission { attempt, stage } = tracked.phase.submissions().get(place)?;
             let (of, job_id, why) = (attempt.key(name), attempt.job_id?, why.clone());
             match stage {
-                Stage::Running => Some(Action::Stop { of, job_id, then: AfterStop::GoOn, why }),
+                Stage::Running => Some(Action::Stop { of, job_id, then, why }),
                 Stage::Pending => Some(Action::Cancel { of, job_id, why }),
                 Stage::Meant | Stage::Stopping { .. } => None,
             }
@@ -354,7 +354,11 @@ impl PlanExecutor<'_> {
         let attempt = SubmissionRecord { unmeasured: tracked.unmeasured, ..run.attempt(intent, self.at) };
         let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(match self.rules.backend {
-            BackendKind::Queue => attempt.within(walltime, tracked.resumes()),
+            BackendKind::Queue => attempt.within(
+                walltime,
+                tracked.resumes(),
+                tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace),
+            ),
             // Local devices have no time limit that cuts a job.
             BackendKind::Devices => attempt,
         });
