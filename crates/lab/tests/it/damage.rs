@@ -257,6 +257,32 @@ fn what_is_not_sure_is_left_as_it_is() {
 }
 
 #[test]
+fn whoever_is_killed_in_the_first_write_leaves_a_new_directory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    let write = || {
+        let directory = StateDir::open(root).expect("opens");
+        let (before, mut ledger) = directory.ledger(&rules(), Time(1.0)).expect("reads");
+        let state = State { jobs: vec![meant("job-0")], ..State::default() };
+        let event = Event::CancelAsked { job: state.jobs[0].job.name.clone() };
+        assert!(before.jobs.is_empty());
+        ledger.keep(Time(2.0), &state, &[event], &[]).expect("keeps");
+        state
+    };
+    write();
+    let whole = fs::read(root.join("journal")).expect("a journal");
+    let first = whole.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    for length in [first, first + 9] {
+        for name in files(root).into_keys().filter(|name| name != "journal") {
+            let _ = fs::remove_file(root.join(name));
+        }
+        fs::write(root.join("journal"), &whole[..length]).expect("writes");
+        let state = write();
+        assert_eq!(anonymous(peek(root).expect("reads").0), anonymous(state), "{length}");
+    }
+}
+
+#[test]
 fn a_journal_that_is_gone_or_cut_begins_anew() {
     for cut in [None, Some(0), Some(700)] {
         let folder = directory();
