@@ -53,7 +53,7 @@ const THRESHOLDS: Flag = Flag {
     value_name: "DURATIONS",
     kind: FlagKind::Text(|text| thresholds(text).map(drop)),
     usual: None,
-    help: "hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that exceeds one \
+    help: "hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that reaches one \
            moves down a level [default: 5 rounds of the median job, then doubled four times]",
 };
 

@@ -65,21 +65,24 @@ impl Hlas {
         Self { parameters, known: GangMemory::default() }
     }
 
-    /// Forms new groups if the nodes have changed.
+    /// Forms new groups if the nodes have changed. Default thresholds come from the first jobs that can run.
     fn sync_groups(&mut self, problem: &Problem, tasks: &Tasks) {
         let node_types = |node: &hsched_plan::WorkerNode| {
             let types = problem.labels.iter().cloned().zip(node.up.iter().copied());
             (node.name.as_str().to_owned(), types.filter(|(_, count)| *count > 0).collect())
         };
         let nodes: Vec<(String, Vec<(String, u32)>)> = problem.nodes.iter().map(node_types).collect();
-        if nodes == self.known.nodes && !self.known.groups.is_empty() {
-            return;
+        let is_new = nodes != self.known.nodes || self.known.groups.is_empty();
+        if is_new {
+            self.known.groups = grouping(tasks, self.parameters.grouping);
+            self.known.nodes = nodes;
         }
-        self.known.groups = grouping(tasks, self.parameters.grouping);
-        let rounds = tasks.jobs.iter().filter_map(|job| round_time(tasks, &self.known.groups, job)).collect();
-        let usual = || Ladder::usual_thresholds(rounds);
-        self.known.thresholds = self.parameters.thresholds.clone().unwrap_or_else(usual);
-        self.known.nodes = nodes;
+        if is_new || self.known.thresholds.is_empty() {
+            let groups = &self.known.groups;
+            let rounds = tasks.jobs.iter().filter_map(|job| round_time(tasks, groups, job)).collect();
+            let usual = || Ladder::usual_thresholds(rounds);
+            self.known.thresholds = self.parameters.thresholds.clone().unwrap_or_else(usual);
+        }
     }
 
     /// Counts the completed work of jobs; jobs whose turn is over go to the tail, followed by new jobs.
