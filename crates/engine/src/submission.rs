@@ -92,7 +92,7 @@ pub struct SubmissionRecord {
     /// The run whose race the submission has joined, if that is another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<String>,
-    /// The piece that the submission continues; it trains after that one has ended.
+    /// The piece that the submission continues; the submission trains after that piece has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Piece>,
     /// Whether the submission's next piece was queued, or could not be.
@@ -154,7 +154,7 @@ pub struct SubmissionRecord {
     /// The last new shares decided while the submission ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_shares: Option<Box<NewShares>>,
-    /// Whether the predicted epoch time was not based on a measurement.
+    /// Whether the predicted epoch time was based on assumed speeds that no measurement supported.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unmeasured: bool,
     /// The submission's time limit, if known.
@@ -230,8 +230,8 @@ impl SubmissionRecord {
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
-    /// Returns whether Slurm reports that the submission's request can never start, if the request is one that
-    /// can be changed in place; false for any other.
+    /// Returns whether Slurm reports that the submission's request, which can be changed in place, can never
+    /// start; false for a request that cannot be changed.
     pub(crate) fn cannot_start(&self) -> bool {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }

@@ -34,8 +34,8 @@ pub enum TraceRules {
     /// The workload of the TPDS 2024 paper as a trace: `ResNet-101`, `ResNet-18`, VGG-19 and `AlexNet` with a
     /// batch of 500, 10·40^U(0, 1) epochs, 1, 2 or 5 GPUs with probability 0.5, 0.25, 0.25.
     Paper { sync: SyncEvery },
-    /// Heavy-tailed lengths: 1 minute to 30 days with P(longer than x) about x^-0.5; 1 to 16 GPUs, mostly 1;
-    /// speeds as in [`super::jobs()`], without its ±10 %.
+    /// Heavy-tailed lengths: 1 minute to 30 days with P(longer than x minutes) about x^-0.5; 1 to 16 GPUs,
+    /// mostly 1; speeds as in [`super::jobs()`], without its ±10 %.
     HeavyTails { types: Vec<GpuSpeed> },
     /// Like the papers on Hare and HLAS: eight models, 5 to 50 epochs of 1, 2, 4 or 8 tasks with probability
     /// 0.4, 0.3, 0.2, 0.1, tasks of 10 to 120 s on a V100, weights from 1 to 5. Each job requests one GPU per

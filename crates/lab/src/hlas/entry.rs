@@ -84,7 +84,7 @@ fn grouping(text: &str) -> Result<Grouping, String> {
     }
 }
 
-/// Parses durations separated by commas as seconds, in ascending order.
+/// Parses durations separated by commas, in any order; returns them in seconds in ascending order.
 fn thresholds(text: &str) -> Result<Vec<f64>, String> {
     let read = |one: &str| parse_duration(one).map(|duration| duration.0).map_err(|error| error.to_string());
     let mut all = text.split(',').map(read).collect::<Result<Vec<f64>, String>>()?;

@@ -1,5 +1,5 @@
-//! `hlas` and `hlas-p` on a cluster: the job with the least service gets idle groups for a turn of some
-//! epochs until all its tasks have a GPU. With fewer GPUs, it accumulates gradients.
+//! `hlas` and `hlas-p` on a cluster: for a turn of some epochs, the job with the least service gets idle
+//! groups until each of its tasks has a GPU. With fewer GPUs, it accumulates gradients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,8 +172,8 @@ impl Hlas {
         ladder
     }
 
-    /// Assigns idle groups to a job until all its tasks have a GPU, first the groups in which it holds GPUs.
-    /// Returns the assigned GPUs and removes the groups from `idle`.
+    /// Assigns idle groups to a job until each of its tasks has a GPU or the job has `most` GPUs, first the
+    /// groups in which it holds GPUs. Returns the assigned GPUs and removes the groups from `idle`.
     fn hand_out(
         &self,
         table: &mut GpuTable,
@@ -299,7 +299,7 @@ impl Policy for Hlas {
                 changes.push((job, Decision::Defer { why }));
             }
         }
-        // Jobs that release GPUs come first.
+        // Deferred jobs come first, because some of them release GPUs.
         changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
         let ends = jobs.iter().filter_map(|job| self.turn_end(problem, *job, &changes));
         let wake = ends.min_by(f64::total_cmp).map(Time);

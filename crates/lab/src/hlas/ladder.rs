@@ -94,7 +94,7 @@ impl Ladder {
         }
     }
 
-    /// Moves a waiting job to the first level, at its position in the order of entries.
+    /// Moves a waiting job to the first level, at its position by predicted epochs and entry.
     pub(crate) fn promote(&mut self, job: usize) {
         if let Some((_, key)) = self.places[job] {
             let is_begun = self.levels.iter().any(|level| level.begun.contains(&key));

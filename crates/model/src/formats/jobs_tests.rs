@@ -190,7 +190,7 @@ fn what_new_users_write_is_put_right() {
         format!("x-own: &own {{epochs: 5}}\njobs:\n- {{<<: *own, {}}}\n", LEAST.replace("epochs: 2, ", ""));
     assert_snapshot!(file(&anchored), @"1 ok");
     assert_snapshot!(file(&anchored.replace("x-own", "defaults")), @"f:1: defaults: is not a known key; for anchors, call it x-defaults: hsched ignores keys that begin with x-");
-    // Only at the top level: a job has no such keys.
+    // Keys that begin with x- are allowed only at the top level.
     assert_snapshot!(check("x-a: {}"), @"line 3: jobs[0].x-a: is not a known key");
     assert_snapshot!(check("deadline: 5"), @r#"line 3: jobs[0].deadline: has no unit: "5"; write 5s, 5m or 5h"#);
     assert_snapshot!(check("time: 5"), @r#"line 3: jobs[0].time: has no unit: "5"; write 5s, 5m or 5h (Slurm would read it as minutes)"#);

@@ -96,7 +96,7 @@ impl Moment {
         }
     }
 
-    /// Returns whether all jobs have ended and none of their submissions remains in Slurm.
+    /// Returns whether all jobs have ended and none of their submissions may still run.
     pub fn is_over(&self) -> bool {
         self.state.is_over() && !self.slurm.entries.iter().any(Entry::may_run)
     }
