@@ -13,7 +13,7 @@ use crate::cli_run::{Bench, job};
 use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
 use crate::real_user::wait_for;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, write_program};
 use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state};
 
 /// The functions and variables that both halves of a job script need; `$1` is the repository, `$2` a folder.
@@ -246,8 +246,7 @@ fn a_batch_script_whose_training_another_one_has_leaves_no_word() {
     fs::create_dir(&bin).expect("a folder");
     for (name, line) in [("scontrol", "echo n1"), ("srun", "ln -s 8 \"$0\"/../../fence/2; exit $STATUS")] {
         let line = line.replace("\"$0\"/..", "\"${0%/*}\"");
-        fs::write(bin.join(name), format!("#!/bin/sh\n{line}\n")).expect("written");
-        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).expect("a mode");
+        write_program(&bin.join(name), &format!("#!/bin/sh\n{line}\n"));
     }
     let half = "export PATH=$2/bin:$PATH SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 STATUS=$3; hs_shell=true
         hs_claim='' hs_follows='' hs_report_dir_before='' hs_choices=() hs_components=('1 1 -') hs_environment=()

@@ -1,7 +1,6 @@
 //! The sampler of job scripts: its output, and that it never affects a rank.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::real_cluster::repository;
 use crate::real_user::wait_for;
+use crate::sandbox::write_program;
 
 /// Rank `$3` of two on a node, which runs `$4`; `$2` is a folder.
 const RANK: &str = r#"
@@ -43,9 +43,7 @@ impl Node {
         }
         std::os::unix::fs::symlink("7", folder.path().join("fence/1")).expect("a link");
         if let Some(text) = nvidia_smi {
-            let path = folder.path().join("bin/nvidia-smi");
-            fs::write(&path, text).expect("writes");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+            write_program(&folder.path().join("bin/nvidia-smi"), text);
         }
         Self { folder }
     }
