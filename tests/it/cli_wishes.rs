@@ -30,9 +30,9 @@ impl Drop for Held {
 
 /// Takes the lock like a `watch` that waits for Slurm.
 fn lock(sandbox: &Sandbox) -> Held {
-    drop(StateDir::open(&sandbox.state("")).expect("the lock is free"));
+    sandbox.make_state();
     let mut program = Command::new("flock");
-    let program = program.arg("--no-fork").arg(sandbox.state("lock")).arg("cat");
+    let program = program.args(["--nonblock", "--no-fork"]).arg(sandbox.state("lock")).arg("cat");
     let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
     // The process answers once it has the lock.
     child.stdin.as_mut().expect("a pipe").write_all(b"?").expect("hears");

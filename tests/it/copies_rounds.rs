@@ -164,7 +164,7 @@ with tempfile.TemporaryDirectory() as folder:
         with open(rounds + "/" + name, "w") as file:
             file.write(text)
     copies = [start(number, 4) for number in (1, 2)]
-    assert [copy.wait(120) for copy in copies] == [0, 0], said()
+    assert [copy.wait(300) for copy in copies] == [0, 0], said()
     assert merged(chain()) == {(epoch, step): 1 for epoch in range(4) for step in range(10)}, chain()
     assert "Traceback" not in "".join(said()) and sum("round 2 is in round-2.2.json" in text for text in said()) == 1, said()
 
@@ -174,7 +174,7 @@ with tempfile.TemporaryDirectory() as folder:
     for is_marked in True, False:
         before = len(chain())
         copies = [start(number, epochs) for number in (1, 2)]
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while len(chain()) < before + 20 and time.monotonic() < until:
             time.sleep(0.05)
         for copy in copies:
@@ -193,7 +193,7 @@ with tempfile.TemporaryDirectory() as folder:
         os.truncate(rounds + "/round-%d.json" % len(whole), 100)
         epochs = last["epoch"] + 2
         copies = [start(number, epochs) for number in (1, 2)]
-        assert [copy.wait(120) for copy in copies] == [0, 0], said()
+        assert [copy.wait(300) for copy in copies] == [0, 0], said()
         assert "Traceback" not in "".join(said()), said()
         if marked:  # the chain continues from the truncated round
             with open(rounds + "/round-%d.json" % len(whole), "r+") as file:
@@ -236,13 +236,13 @@ def said():
 with tempfile.TemporaryDirectory() as folder:
     rounds = folder + "/rounds"
     copies = {number: start(number) for number in (1, 2, 3)}
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not any(len(own["members"]) == 3 for own in chain()[2:]):
         assert time.monotonic() < until, said()
         time.sleep(0.02)
     copies[3].kill()
     killed_in = len(chain())
-    assert copies[1].wait(120) == 0 and copies[2].wait(120) == 0, said()
+    assert copies[1].wait(300) == 0 and copies[2].wait(300) == 0, said()
     whole = chain()
     with_3 = [own["round"] for own in whole if "3" in own["members"]]
     assert max(with_3) <= killed_in + 1, (with_3, killed_in)

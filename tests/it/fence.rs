@@ -92,14 +92,15 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     );
     let rank = start(folder.path(), RANK, &["1", &line]);
     wait_for("its processes", || {
-        let count = Command::new("pgrep").args(["-cf", "--", &format!("^{marker}")]).output().expect("pgrep");
+        let count =
+            Command::new("pgrep").args(["-cf", "--", &format!("^{marker} ")]).output().expect("pgrep");
         (text(&count.stdout) == "2").then_some(())
     });
     assert_eq!(names(&folder.path().join("fence")), ["1", "1.rank-0"]);
     begin(folder.path(), 2);
     // The output has ended: no process holds it open.
     let Output { status, stdout, stderr } = rank.wait_with_output().expect("its end");
-    assert!(!runs(&format!("^{marker}")));
+    assert!(!runs(&format!("^{marker} ")));
     assert_eq!(text(&stdout), folder.path().join("fence/1").display().to_string());
     assert_eq!(status.code(), Some(1), "{}", text(&stderr));
     assert!(
@@ -174,9 +175,9 @@ fn a_submission_begins_when_the_ranks_before_it_have_ended() {
     assert!(next.try_wait().expect("asks").is_none());
     fs::remove_file(&at_work).expect("removed");
     assert_eq!(text(&next.wait_with_output().expect("its end").stdout), "2");
-    // A rank whose guard does not end it is not awaited forever. Waits take no time here.
+    // A rank whose guard does not end it is not awaited forever. Here only waits take time.
     fs::write(&at_work, "").expect("written");
-    let waits = "sleep() { echo waits; SECONDS=$((SECONDS + 5)); }";
+    let waits = "unset SECONDS; SECONDS=0; sleep() { echo waits; SECONDS=$((SECONDS + 5)); }";
     let begins = |id: &str| {
         let output = start(folder.path(), &format!("{waits}; {BATCH}"), &[id]);
         text(&output.wait_with_output().expect("its end").stdout)

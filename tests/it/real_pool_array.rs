@@ -46,7 +46,7 @@ fn tasks_of_an_array_run_each_job_once_although_an_answer_is_lost_and_the_leader
     let killed = pool.kill_leader();
     wait(16);
     // No task is left when the jobs have ended.
-    pool.wait_for_end(Duration::from_secs(60));
+    pool.wait_for_end(Duration::from_secs(300));
     pool.check(&[killed.1]);
     assert_eq!(most.get(), 2, "{}", pool.output());
     assert_eq!(pool.completed(), 16, "{}", pool.output());
