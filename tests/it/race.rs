@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::real_cluster::repository;
+use crate::sandbox::write_program;
 
 /// Takes part in the race as job `$3`; if it wins, records that in the file `$2.won` and runs `$4`.
 const ENTRY: &str = r#"
@@ -29,10 +30,7 @@ fn folder(pending: &str) -> tempfile::TempDir {
 
 /// Writes a program: a shell script with these lines.
 pub fn program(folder: &Path, name: &str, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    write_program(&folder.join(name), &format!("#!/bin/sh\n{text}\n"));
 }
 
 fn entry(folder: &Path, id: u32, then: &str) -> Child {

@@ -1,7 +1,6 @@
 //! `hsched run` in allocations of a real Slurm: ranks are steps, and jobs continue in the next allocation.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use crate::cli_run::TRAIN;
 use crate::real_cluster::{Cluster, STEADY, start, started, try_start};
 use crate::real_user::{TestUser, wait_for, wait_within};
+use crate::sandbox::write_program;
 
 /// Two nodes, each with two V100s and two T4s.
 static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| try_start(nodes(2).path(), STEADY));
@@ -166,9 +166,7 @@ fn in_a_job_of_one_node_the_environment_is_answer_enough() {
     fs::create_dir(user.folder.join("bin")).expect("a folder");
     for command in ["scontrol", "srun", "squeue", "sacct", "scancel"] {
         let no = "#!/bin/sh\necho 'error: Unable to contact slurm controller' >&2\nexit 1\n";
-        user.write(&format!("bin/{command}"), no);
-        let path = user.folder.join("bin").join(command);
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        write_program(&user.folder.join("bin").join(command), no);
     }
     let seen = "env >seen.$HSCHED_JOB; exec bash train.sh";
     let job_file = |name: &str| job(name, 3, "max_gpus: 1").replace("[bash, train.sh]", &format!("{seen:?}"));

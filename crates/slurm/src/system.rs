@@ -181,7 +181,6 @@ fn collect(pipe: PipeReader, most: u64, group: ProcessGroup) -> Receiver<io::Res
 #[expect(clippy::disallowed_methods, reason = "tests use files and time")]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 
     use super::*;
@@ -190,8 +189,10 @@ mod tests {
     fn run(script: &str, stdin: Option<&str>) -> Result<CommandOutput, CommandError> {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("sinfo");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("script");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
+        // Another process writes it: a program that another test starts at this moment would inherit the open file, and a
+        // file that any process has open for writing cannot be executed.
+        let install = duct::cmd!("install", "-m", "755", "/dev/stdin", &path);
+        install.stdin_bytes(format!("#!/bin/sh\n{script}\n")).run().expect("script");
         let search = format!("{}:/usr/bin:/bin", dir.path().display());
         let variables = [("PATH", search.as_str()), ("SINFO_ALL", "1"), ("LC_ALL", "de_DE"), ("KEPT", "yes")];
         let environment = variables.map(|(name, value)| (name.into(), value.into()));

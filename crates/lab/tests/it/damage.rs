@@ -75,16 +75,19 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Number of bits at the beginning and at the end of a file that are all flipped.
-const ENDS: usize = 800;
+const ENDS: usize = 400;
 
-/// Distance between the other flipped bits, coprime to the number of bits in a byte.
-const STRIDE: usize = 13;
+/// Distance between the other flipped bits, coprime to the number of bits in a byte; those of ends of lines are all flipped.
+const STRIDE: usize = 61;
 
 /// For each bit in a sample of the file's bits, flips it and calls `check`; then restores the file.
 pub fn flip(path: &Path, mut check: impl FnMut(usize)) {
     let bytes = fs::read(path).expect("a file");
     let bits = 8 * bytes.len();
-    for bit in (0..bits).filter(|bit| *bit < ENDS || bit + ENDS >= bits || bit % STRIDE == 0) {
+    let is_drawn = |bit: &usize| {
+        *bit < ENDS || bit + ENDS >= bits || bit.is_multiple_of(STRIDE) || bytes[bit / 8] == b'\n'
+    };
+    for bit in (0..bits).filter(is_drawn) {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(path, &flipped).expect("a file");
