@@ -155,7 +155,7 @@ pub(super) fn correct(state: &mut State, view: &View, sharing: Sharing) -> Vec<A
                 return None;
             }
             let placement = Placement::new(&view.problem, job, &hold.slots, Sharing::Balanced)?;
-            let after = placement.epoch.total();
+            let after = placement.epoch_as_shared(&view.problem, &view.problem.jobs[job]).total();
             if epoch - after <= SAME * epoch {
                 return None;
             }

@@ -169,6 +169,19 @@ fn wrong_shares_are_put_right_where_that_pays() {
 }
 
 #[test]
+fn shares_that_are_whole_samples_are_not_wrong() {
+    let linear = problems::job("a", 1000, 10_000, 0.0, &[100.0]);
+    let job = JobModel { min_gpus: 3, max_gpus: 3, global_batch: 4, ..linear };
+    let mut problem = problems::problem(&["v100"], &[&[3]], vec![job]);
+    run(&mut problem, 0, &[Slot { node: 0, gpu_type: 0, count: 3 }]);
+    let progress = &mut problem.jobs[0].progress;
+    let HoldStage::Running { epoch, .. } = &mut progress.holds[0].stage else { panic!("it runs") };
+    // Of 4 samples, one of 3 GPUs gets 2, so a step takes as long as with 2 GPUs.
+    *epoch = 50.0;
+    assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
+}
+
+#[test]
 fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
     let mut problem = two_gpus(vec![job("a", 10)]);
     problem.nodes[1].gpus = vec![0, 0];

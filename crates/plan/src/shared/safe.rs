@@ -140,7 +140,7 @@ impl ProjectedProblem<'_> {
             return None;
         }
         let placement = Placement::new(self.real, job, slots, Sharing::Balanced)?;
-        let gain = epoch - placement.epoch.total();
+        let gain = epoch - placement.epoch_as_shared(self.real, &self.real.jobs[job]).total();
         let pays = gain > SAME * epoch && progress.left(self.real.now) * gain > progress.restart_cost.0;
         pays.then(|| PlacementRequest {
             job,
