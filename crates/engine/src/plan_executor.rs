@@ -11,8 +11,8 @@ use crate::{
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::{
-    Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot,
-    verify,
+    Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Sharing,
+    Slot, verify,
 };
 
 /// Two epoch times that differ by at most this fraction count as equal: the new shares are not worth a stop.
@@ -50,6 +50,8 @@ pub(super) struct PlanExecutor<'a> {
     pub rules: &'a Rules,
     run: &'a str,
     policy: &'static str,
+    /// How the policy divides batches.
+    pub sharing: Sharing,
     pub at: Time,
 }
 
@@ -66,8 +68,8 @@ pub(super) fn execute_plan(
     planner: &Planner<'_>,
     at: Time,
 ) -> Effects {
-    let carrier =
-        PlanExecutor { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
+    let (run, policy, sharing) = (planner.run, planner.policy.name(), planner.policy.sharing());
+    let carrier = PlanExecutor { view, plan, cluster, rules, run, policy, sharing, at };
     let asked = plan.plan().questions.iter();
     let questions = asked.map(|(job, placement)| carrier.question(state, *job, placement)).collect();
     let inquiries = plan.plan().inquiries.iter().map(|job| carrier.inquiry(state, *job)).collect();

@@ -119,6 +119,12 @@ impl Placement {
         self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
     }
 
+    /// Returns the time of an epoch with the integer shares of the ranks.
+    pub fn epoch_as_shared(&self, problem: &Problem, job: &JobModel) -> EpochTime {
+        let ranks: Vec<(usize, u64)> = self.ranks.iter().map(|rank| (rank.gpu_type, rank.batch)).collect();
+        cost::epoch_as_shared(problem, job, &ranks, &self.slots).unwrap_or(self.epoch)
+    }
+
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
     pub fn jct(&self, epochs: u64) -> Seconds {
         Seconds(to_f64(epochs) * self.epoch.total())

@@ -1,7 +1,7 @@
 //! Brings jobs on several nodes together on one node if that saves more than the moves cost.
 
 use crate::kit::floor::Floor;
-use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
+use crate::{HoldStage, Placement, Problem, Slot, cost};
 
 /// Maximum number of nodes tried for one job besides its own: those with the most free GPUs, and for a job
 /// that makes room, those with the fewest that suffice.
@@ -104,8 +104,7 @@ impl Floor {
         let node = self.size.iter().position(|node| node[gpu_type] >= count)?;
         let together = [Slot { node, gpu_type, count }];
         let model = &problem.jobs[job];
-        let epoch =
-            |slots: &[Slot]| Some(cost::epoch_time(problem, model, slots, Sharing::Balanced)?.total());
+        let epoch = |slots: &[Slot]| Some(cost::epoch_time(problem, model, slots, self.sharing)?.total());
         Some(epoch(self.held(job))? - epoch(&together)?)
     }
 
@@ -191,7 +190,7 @@ impl Floor {
         }
         let placements: Option<Vec<(usize, Placement)>> = places
             .iter()
-            .map(|(job, slot)| Some((*job, Placement::new(problem, *job, &[*slot], Sharing::Balanced)?)))
+            .map(|(job, slot)| Some((*job, Placement::new(problem, *job, &[*slot], self.sharing)?)))
             .collect();
         let Some(placements) = placements else { return };
         for (job, _) in &places {
