@@ -3,7 +3,7 @@
 use crate::hlas::{Grouping, Hlas, HlasParameters, TasksOfHlas};
 use crate::{LabPolicy, TaskMaker};
 use hsched_model::formats::{parse_duration, parse_number};
-use hsched_plan::{Entry, Flag, FlagKind, Knowledge, Make, Parameters};
+use hsched_plan::{Entry, ExecutionMode, Flag, FlagKind, Knowledge, Make, Parameters};
 
 pub(crate) const HLAS: LabPolicy = LabPolicy {
     entry: Entry {
@@ -70,7 +70,9 @@ fn parameters(parameters: &Parameters, predicts: bool) -> Result<HlasParameters,
     let thresholds =
         parameters.is_given(&THRESHOLDS).then(|| parameters.value(&THRESHOLDS, thresholds)).transpose()?;
     let promote = parameters.is_given(&PROMOTE).then(|| parameters.value(&PROMOTE, factor)).transpose()?;
-    Ok(HlasParameters { predicts, grouping: parameters.value(&GROUPS, grouping)?, thresholds, promote })
+    let (grouping, keeps_gpus) =
+        (parameters.value(&GROUPS, grouping)?, parameters.carrying != ExecutionMode::Shared);
+    Ok(HlasParameters { predicts, grouping, thresholds, promote, keeps_gpus })
 }
 
 fn grouping(text: &str) -> Result<Grouping, String> {

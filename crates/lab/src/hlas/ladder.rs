@@ -113,6 +113,11 @@ impl Ladder {
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 
+    /// Returns whether a waiting job is on the first level.
+    pub(crate) fn is_on_first(&self, job: usize) -> bool {
+        matches!(self.places.get(job), Some(Some((0, _))))
+    }
+
     /// Returns whether no job waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.levels.iter().all(|level| level.begun.is_empty() && level.others.is_empty())
