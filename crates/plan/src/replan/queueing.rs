@@ -243,7 +243,8 @@ impl ReplanContext<'_> {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
-    /// Returns GPUs for a request that this decision has not requested yet, and marks them as requested.
+    /// Returns GPUs for a request, of those that this decision has not requested yet, and marks them as
+    /// requested; `None` if too few are left or the job may not run on them.
     fn settle(
         &self,
         job: usize,

@@ -27,9 +27,11 @@ impl Want {
 }
 
 impl Floor {
-    /// Returns the plan for the jobs whose GPUs change; all others keep their nodes.
+    /// Allocates the GPUs of `wants`, and returns the changes; all other jobs keep their nodes. A job without
+    /// room waits, or keeps its GPUs if its replicas must each fit on one node.
     ///
-    /// Running jobs may move to other nodes of the same type if that brings spread jobs together.
+    /// Unless `repacking` is off, running jobs may move to other nodes of the same type if that brings spread
+    /// jobs together.
     pub fn carry_out(
         &mut self,
         problem: &Problem,
