@@ -83,6 +83,7 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
         nodes: nodes::nodes(texts.cluster),
         partitions: partitions::partitions(&partition_limits, &config),
         closed_partitions: partitions::closed(&partition_limits),
+        closed_default: partitions::closed_default(&partition_limits),
         reservations: kept,
         accounts: accounts::accounts(shares, look.user, &config, &partition_limits),
         shares: accounts::shares(shares, look.user, &config),
