@@ -17,7 +17,10 @@ pub(crate) struct ScriptRefusal {
 
 /// Words of reasons, and the advice.
 const REMEDIES: [(&str, &str); 14] = [
-    ("this cluster has no partition", "look at one of these: hsched when FILE -- --partition=NAME"),
+    (
+        NO_PARTITION,
+        "look at one of these: hsched when FILE -- --partition=NAME; if the partition is hidden, first: export SINFO_ALL=1 SCONTROL_ALL=1",
+    ),
     ("DOS line breaks", "remove them: sed -i 's/\\r$//' FILE"),
     ("does not look like a batch script", "let its first line be #!/bin/bash, without anything before it"),
     ("is ambiguous; possibilities", "write the option in full, as one of these"),
@@ -32,6 +35,9 @@ const REMEDIES: [(&str, &str); 14] = [
     ("without either --gpus or -n", "add --ntasks=NUMBER"),
     (INVALID_GRES, "request either GPUs or shares of GPUs (shard, mps)"),
 ];
+
+/// Beginning of the message about a partition that is not shown: Slurm lacks it, or hides it (`Hidden=YES`).
+const NO_PARTITION: &str = "Slurm shows no partition";
 
 /// Options that request generic resources.
 const GPU_OPTIONS: [&str; 6] =
@@ -138,7 +144,7 @@ fn unknown_partition(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -
     let known: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
     (!partitions.is_empty() && !wrong.is_empty()).then(|| {
         let why = format!(
-            "{}--partition={names}: this cluster has no partition {}; it has {}",
+            "{}--partition={names}: {NO_PARTITION} {}; it shows {}",
             place(option),
             wrong.join(", "),
             known.join(", ")
@@ -295,7 +301,7 @@ mod tests {
             &["partition old is INACTIVE: it starts no new jobs"],
         );
         check("slow", Some("partition slow is DRAIN"), &["partition slow is DRAIN: it starts no new jobs"]);
-        check("none", Some("this cluster has no partition none; it has gpu"), &[]);
+        check("none", Some("Slurm shows no partition none; it shows gpu"), &[]);
         // A script that names no partition goes to the default one.
         site.partitions.clear();
         for (default, why) in [("big", None), ("old", Some("the default partition old is INACTIVE"))] {
