@@ -67,7 +67,7 @@ impl JobToSubmit<'_> {
         let kept = script.words.iter().filter(|word| !is_replaced(word));
         let options: Vec<String> = kept.chain(&changed).cloned().collect();
         let submitted = script.with_options(options);
-        if !is_meant(&submitted.reading(self.version), self.queue, &meant) {
+        if !is_meant(&submitted.reading(self.version), &self.queue.snapshot, &meant) {
             return Err(unfit());
         }
         let facts = OutputFacts {
