@@ -106,7 +106,8 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
     seen.count_use_since(shares_at);
     // Without a QOS that preempts others, Slurm preempts no job by QOS.
     let is_needless = scheduling::by_qos(&config) && texts.limits.is_some() && seen.qos_preempts.is_empty();
-    let preemption = scheduling::preemption(&config, &partition_limits).filter(|_| !is_needless);
+    let preemption = scheduling::preemption(&config, &partition_limits, &seen.qos_preempts);
+    let preemption = preemption.filter(|_| !is_needless);
     let said = seen.overrun_note().into_iter().chain(preemption);
     seen.notes.extend(said);
     Ok(seen)
