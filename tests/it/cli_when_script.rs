@@ -317,7 +317,7 @@ fn what_slurm_refuses_and_what_is_not_known_is_said() {
         sandbox.run(LOOK).exits(code).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let text = said("-p gpu", "-p gpus", 3);
-    assert!(text.contains("sbatch would refuse train.sh: line 6, --partition=gpus: this cluster has no partition gpus; it has gpu, big. To fix it: look at one of these: hsched when train.sh -- --partition=NAME"), "{text}");
+    assert!(text.contains("sbatch would refuse train.sh: line 6, --partition=gpus: Slurm shows no partition gpus; it shows gpu, big. To fix it: look at one of these: hsched when train.sh -- --partition=NAME"), "{text}");
     let text = said("--time=24:00:00", "--tim=24:00:00", 3);
     assert!(text.contains("sbatch would refuse train.sh:") && text.contains("ambiguous"), "{text}");
     let text = said("'gpu:v100:2'", "gpu:{{gpus}}", 3);

@@ -31,6 +31,7 @@ impl Snapshot {
             nodes: Vec::new(),
             partitions: Vec::new(),
             closed_partitions: BTreeMap::new(),
+            closed_default: None,
             reservations: Vec::new(),
             jobs: Vec::new(),
             scheduling: Scheduling::default(),

@@ -194,7 +194,8 @@ mod tests {
         let install = duct::cmd!("install", "-m", "755", "/dev/stdin", &path);
         install.stdin_bytes(format!("#!/bin/sh\n{script}\n")).run().expect("script");
         let search = format!("{}:/usr/bin:/bin", dir.path().display());
-        let variables = [("PATH", search.as_str()), ("SINFO_ALL", "1"), ("LC_ALL", "de_DE"), ("KEPT", "yes")];
+        let variables =
+            [("PATH", search.as_str()), ("SINFO_FORMAT", "1"), ("LC_ALL", "de_DE"), ("KEPT", "yes")];
         let environment = variables.map(|(name, value)| (name.into(), value.into()));
         let system = System { most_output: 1000, ..System::new(environment, Duration::from_secs(1)) };
         let command =
@@ -210,7 +211,11 @@ mod tests {
         check("printf '%s|' \"$@\"", None, "a b|*|");
         check("cat", Some("text"), "text");
         check("cat", None, "");
-        check("echo \"$KEPT $LC_ALL $SLURM_TIME_FORMAT ${SINFO_ALL-unset}\"", None, "yes C standard unset\n");
+        check(
+            "echo \"$KEPT $LC_ALL $SLURM_TIME_FORMAT ${SINFO_FORMAT-unset}\"",
+            None,
+            "yes C standard unset\n",
+        );
         check("printf 'a\\377b'", None, "a\u{fffd}b");
         check("exec 0<&-; echo done", Some("unread"), "done\n");
     }

@@ -148,7 +148,7 @@ impl ScriptQuestion<'_> {
         let rewritten = rewrite(bytes, report.reading, &outlook.settings[place]).map_err(failure)?;
         // A change that Slurm would read differently must not be written.
         let read_again = self.script.reading_of(Some(&rewritten.text), &[], version);
-        if !is_meant(&read_again, report.queue, &chosen.set.applied(&outlook.request)) {
+        if !is_meant(&read_again, &report.queue.snapshot, &chosen.set.applied(&outlook.request)) {
             let message = format!("{name}: change {number} cannot be written into it; nothing was changed");
             return Err(Failure::new(Exit::Unplaced, message)
                 .id(ErrorId::NoChange)

@@ -52,13 +52,7 @@ fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> Strin
     let gpus = gpus(report, outlook);
     let nodes = if asks.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", asks.nodes) };
     let mut parts = vec![format!("{gpus} on {nodes}{}", if asks.exclusive { " of its own" } else { "" })];
-    let default = report
-        .queue
-        .snapshot
-        .partitions
-        .iter()
-        .find(|partition| partition.default)
-        .map(|partition| partition.name.as_str());
+    let default = report.queue.snapshot.default_partition();
     parts.extend(partition.as_deref().or(default).map(|partition| format!("partition {partition}")));
     let nodes = u64::from(asks.nodes);
     parts.extend(asks.cpus.map(|cpus| match cpus.saturating_mul(nodes) {
