@@ -144,6 +144,19 @@ fn a_node_is_sampled_once_for_all_its_ranks() {
     assert!(node.lines().len() > 2 && starts == "start\n", "{starts}");
 }
 
+/// On a busy node, the time to read a line may be up before its end.
+#[test]
+fn a_line_of_nvidia_smi_that_comes_in_parts_is_read_whole() {
+    let parts =
+        "while :; do printf 0; sleep 0.7; printf ', GPU-aa, 9'; sleep 0.7; echo '7, 10240, 61.23'; done";
+    let node = Node::new(Some(&format!("#!/bin/bash\n{parts}\n")));
+    let rank = node.start(0, &node.wait());
+    let sample = node.sample("values of the GPU", |line| line["gpu"].is_array());
+    assert_eq!((&sample["gpu"], &sample["memory_mib"]), (&json!([97, null]), &json!([10240, null])));
+    fs::write(node.path().join("go"), "").expect("writes");
+    assert_eq!(end(rank).0, Some(0));
+}
+
 #[test]
 fn a_stopped_rank_is_seen_before_the_next_sample_is_due() {
     let node = Node::new(None);
