@@ -168,12 +168,21 @@ fn listed(labels: &[String]) -> String {
 }
 
 fn table(when: &When, width: usize) -> Table {
-    // A narrow table has one column for all distinguishing parts of a request; its notes are below the rows.
-    let is_narrow = width < NARROW;
+    let layouts = [(true, false), (false, false), (true, true), (false, true)];
+    let layouts = layouts.into_iter().filter(|(_, is_narrow)| *is_narrow || width >= NARROW);
+    let mut tables = layouts.map(|(has_names, is_narrow)| table_of(when, width, has_names, is_narrow));
+    let whole = tables.find(|table| table.keeps_words(width));
+    whole.unwrap_or_else(|| table_of(when, width, false, true))
+}
+
+/// Returns the table, with a column for the names of several jobs or with a title for each job. A narrow table has one
+/// column for all distinguishing parts of a request, and its notes are below the rows.
+fn table_of(when: &When, width: usize, has_names: bool, is_narrow: bool) -> Table {
     let rows = || when.jobs.iter().flat_map(|job| &job.rows);
     let named = |has: fn(&WhenRow) -> bool| !is_narrow && rows().any(has);
     let names = when.jobs.iter().map(|job| label(job).chars().count()).max().unwrap_or(0);
-    let is_common = when.jobs.iter().map(|job| job.names.len()).sum::<usize>() > 1;
+    let has_several = when.jobs.iter().map(|job| job.names.len()).sum::<usize>() > 1;
+    let (is_common, has_titles) = (has_several && has_names, has_several && !has_names);
     let is_marked = when.jobs.iter().any(|job| job.chosen.is_some());
     let columns = [
         ("CLUSTER", named(|row| row.cluster.is_some())),
@@ -202,6 +211,9 @@ fn table(when: &When, width: usize) -> Table {
     let reach = reach(when);
     let mut table = Table::new(&headings);
     for job in &when.jobs {
+        if has_titles && !job.rows.is_empty() {
+            table.title(format!("{}:", label(job)));
+        }
         for (number, row) in job.rows.iter().enumerate() {
             let is_chosen = job.chosen.is_some_and(|(row, _)| row == number);
             let all = [row.cluster, row.partition, row.account];

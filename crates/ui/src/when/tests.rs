@@ -75,6 +75,40 @@ fn a_narrow_table_breaks_between_words_alone() {
 }
 
 #[test]
+fn several_jobs_in_a_narrow_terminal_have_their_names_above_their_rows() {
+    let start = Start::Estimated(forecast(estimate(0.4, 0.6, 2.3)));
+    let lines = |cluster: Option<&'static str>, width: usize| {
+        let one = |name: &'static str| {
+            let row = WhenRow {
+                cluster,
+                gpus: "3 a100".to_owned(),
+                mark: String::new(),
+                ..row(&start, estimate(4.1, 4.3, 6.0))
+            };
+            WhenJob { names: vec![name], ..job(row) }
+        };
+        let jobs = vec![one("resnet101"), one("bert")];
+        let when = When { jobs, unit: Some("billing-hours"), is_sorted: true };
+        let text = table(&when, width).render(width, false);
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let has = |lines: &[String], line: &str| lines.iter().any(|known| known == line);
+    for width in [60, 80] {
+        let narrow = lines(None, width);
+        assert!(has(&narrow, "resnet101:") && has(&narrow, "bert:"), "{narrow:#?}");
+        let words = narrow.iter().flat_map(|line| line.split_whitespace());
+        assert_eq!(words.filter(|word| ["(0.4–2.3)", "(4.1–6.0)"].contains(word)).count(), 4, "{narrow:#?}");
+    }
+    let wide = lines(None, 120);
+    assert!(wide[0].starts_with("JOB") && !has(&wide, "bert:"), "{wide:#?}");
+    // Where the columns for cluster, partition and account do not fit, these names stand beside the GPUs.
+    for (width, heading) in [(84, "GPUS    CLUSTER  PARTITION"), (76, "JOB        GPUS            LIMIT")] {
+        assert!(lines(Some("narval"), width)[0].starts_with(heading), "{:#?}", lines(Some("narval"), width));
+    }
+}
+
+#[test]
 fn the_legend_says_what_the_rows_show() {
     let legend = |starts: Vec<Seconds>, is_sorted: bool| {
         let start = estimate(1.0, 2.0, 3.0);
