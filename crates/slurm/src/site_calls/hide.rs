@@ -196,19 +196,19 @@ fn config(line: &str, names: &mut NameReplacer) -> Option<String> {
     }
     let (key, text) = line.split_once('=')?;
     let known = key.trim().to_ascii_lowercase();
-    let handling = if handling(&known) == ValueTreatment::Cluster {
-        ValueTreatment::Cluster
-    } else {
-        ValueTreatment::Keep
+    let handling = match known.as_str() {
+        "clustername" => ValueTreatment::Cluster,
+        "accountingstorageexternalhost" => ValueTreatment::Hosts,
+        _ => ValueTreatment::Keep,
     };
     is_in(CONFIG, &known).then(|| format!("{key}= {}", hide(handling, text.trim(), names)))
 }
 
+/// Replaces the host names behind `at`, as in `Slurmctld(primary) at head is UP`.
 fn words(line: &str, names: &mut NameReplacer) -> String {
-    match line.split_once(" at ").and_then(|(who, rest)| Some((who, rest.split_once(" is ")?))) {
-        Some((who, (host, state))) => format!("{who} at {} is {state}", names.hosts(host)),
-        None => line.to_owned(),
-    }
+    let Some((who, rest)) = line.split_once(" at ") else { return line.to_owned() };
+    let (hosts, state) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+    format!("{who} at {}{state}", names.hosts(hosts))
 }
 
 #[cfg(test)]
@@ -262,12 +262,16 @@ mod tests {
             "     Nodes=hosta1 CPU_IDs=0-3 Mem=8000 GRES=gpu:v100:2(IDX:0-1)\n"
         );
         let config = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = north\nSlurmctldHost[0]        = north-head\n\
-                      KillWait                = 30 sec\n";
-        let expected = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = cluster\nKillWait                = 30 sec\n";
+                      AccountingStorageExternalHost = db1:6819\nKillWait                = 30 sec\n";
+        let expected = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = cluster\nAccountingStorageExternalHost = hosta1:6819\nKillWait                = 30 sec\n";
         assert_eq!(hidden("config", config), expected);
         assert_eq!(
             hidden("ping", "Slurmctld(primary) at north-head is UP"),
             "Slurmctld(primary) at hosta-hostb is UP\n"
+        );
+        assert_eq!(
+            hidden("ping", "Slurmctld(primary/backup) at h1/h2 are UP/DOWN"),
+            "Slurmctld(primary/backup) at hosta1/hosta2 are UP/DOWN\n"
         );
     }
 }
