@@ -353,3 +353,17 @@ fn ended_and_forgotten_jobs_say_how_they_ended() {
         "{text}"
     );
 }
+
+#[test]
+fn a_job_found_by_its_name_in_accounting_alone_is_one_of_yours() {
+    let record = "77|77|PENDING|0:0|0:0|2026-11-22T08:00:00|Unknown|Unknown|gpu|None assigned|bert|";
+    // For root, sacct prints the jobs of all users unless it is told a user.
+    let sacct =
+        format!("case \"$*\" in *--user=*) printf '%s\\n' '{}';; esac", record.replace('|', "\u{1f}"));
+    let sandbox = live("").program("squeue", "exit 0").program("sacct", &sacct);
+    let text = sandbox.run("why bert").exits(0).stdout;
+    assert!(
+        text.starts_with("Job 77 (bert) is pending.\nThe look at the queue does not show it.\n"),
+        "{text}"
+    );
+}
