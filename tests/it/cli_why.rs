@@ -179,6 +179,8 @@ esac"#;
 #[test]
 fn what_the_controller_says_now_counts_and_a_change_is_made_in_place() {
     let sandbox = live(&shown(&[]));
+    let text = sandbox.run("why 8 --futures 5 --budget 1h").exits(0).stdout;
+    assert!(text.contains("(estimated from 5 futures)") && !text.contains("8 of 10"), "{text}");
     let told = sandbox.run("why 8 --futures 5 --budget 1h --format json").exits(0).json()["jobs"][0].clone();
     assert_eq!(
         (&told["name"], &told["kind"], &told["reason"]),
