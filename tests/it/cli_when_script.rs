@@ -171,6 +171,8 @@ fn another_gpu_type_needs_a_word() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("add --may a100"), "{}", refused.stderr);
     let diff = sandbox.run(&format!("{LOOK} --apply {number} --may a100 --dry-run")).succeeds();
+    let any = sandbox.run(&format!("{LOOK} --apply {number} --may type --dry-run")).succeeds();
+    assert_eq!(any, diff);
     // Quotes stay, as does the other option of the line.
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }
