@@ -67,7 +67,7 @@ fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
         "STARTS SOONER BY CHANGE COSTS YOU",
         "--time=06:00:00, now 24:00:00",
         "Slurm ends the job after 6 h; how long it runs is unknown",
-        "is a a100 fast enough? The script asks for v100",
+        "are a100 GPUs fast enough? The script asks for v100",
         "it stands after the first command",
         "Estimated. Nothing is submitted or changed. To write change 1: hsched when train.sh --apply 1",
     ] {
