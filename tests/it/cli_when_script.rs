@@ -67,7 +67,7 @@ fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
         "STARTS SOONER BY CHANGE COSTS YOU",
         "--time=06:00:00, now 24:00:00",
         "Slurm ends the job after 6 h; how long it runs is unknown",
-        "is a a100 fast enough? The script asks for v100",
+        "are a100 GPUs fast enough? The script asks for v100",
         "it stands after the first command",
         "Estimated. Nothing is submitted or changed. To write change 1: hsched when train.sh --apply 1",
     ] {
@@ -171,6 +171,8 @@ fn another_gpu_type_needs_a_word() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("add --may a100"), "{}", refused.stderr);
     let diff = sandbox.run(&format!("{LOOK} --apply {number} --may a100 --dry-run")).succeeds();
+    let any = sandbox.run(&format!("{LOOK} --apply {number} --may type --dry-run")).succeeds();
+    assert_eq!(any, diff);
     // Quotes stay, as does the other option of the line.
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }

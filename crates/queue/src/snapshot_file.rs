@@ -79,6 +79,7 @@ impl Snapshot {
             return Err(SnapshotError::Node(node.name.clone()));
         }
         snapshot.check_times()?;
+        snapshot.name_limits();
         if !unknown.is_empty() {
             let keys = unknown.into_iter().collect::<Vec<_>>().join(", ");
             snapshot.notes.push(format!("the snapshot has keys that this version does not know: {keys}"));

@@ -9,7 +9,7 @@ use crate::app::slurm::script_outlook::is_meant;
 use crate::app::{input, slurm, state};
 use crate::commands::change_number;
 use crate::commands::cli::print;
-use crate::commands::script::when::{ScriptQuestion, ScriptReport};
+use crate::commands::script::when::{ANY_TYPE, ScriptQuestion, ScriptReport};
 use crate::commands::script::when_text;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{ErrorId, Seconds};
@@ -64,7 +64,8 @@ impl ScriptQuestion<'_> {
                 failure
             });
         };
-        let is_allowed = |gpu_type: &str| self.args.may.iter().any(|candidate| candidate == gpu_type);
+        let is_allowed =
+            |gpu_type: &str| self.args.may.iter().any(|name| name == gpu_type || name == ANY_TYPE);
         if let Some(to) = chosen.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
             let message = format!("change {number} is to another GPU type, {to}; {}", self.nothing_done());

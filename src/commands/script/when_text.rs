@@ -120,10 +120,10 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             if high.0 < AT_ONCE {
                 return vec![format!("It would start at once.{of}")];
             }
-            let interval = if forecast.has_interval() {
-                format!(" In 8 of 10 cases: between {} and {}.{of}", at(low), at(high))
-            } else {
-                " All jobs are taken to run to their limits.".to_owned()
+            let interval = match forecast.few_futures() {
+                _ if forecast.is_by_limits() => " All jobs are taken to run to their limits.".to_owned(),
+                Some(count) => format!(" This is estimated from {}.", counted(count, "future")),
+                None => format!(" In 8 of 10 cases: between {} and {}.{of}", at(low), at(high)),
             };
             let start = if median.0 < AT_ONCE {
                 "It would start at once.".to_owned()

@@ -14,7 +14,7 @@ fn forecast(start: Estimate) -> Forecast {
         start,
         finish: start,
         first: 1.0,
-        starts: vec![Seconds(0.0)],
+        starts: vec![Seconds(0.0); 10],
         past_waits: 0,
         learnt: None,
         waiting: 0,
@@ -43,11 +43,19 @@ fn job(row: WhenRow<'_>) -> WhenJob<'_> {
 
 #[test]
 fn estimates_never_come_without_their_interval() {
-    assert_eq!(span(&estimate(0.1, 0.5, 1.5), true), "30 min (6–90)");
-    assert_eq!(span(&estimate(0.0, 6.4, 17.0), true), "6.4 h (0.0–17)");
-    assert_eq!(span(&estimate(24.0, 60.0, 240.0), true), "2.5 d (1.0–10)");
-    assert_eq!(span(&estimate(0.0, 0.0, 0.01), true), "now");
-    assert_eq!(span(&estimate(31.0, 31.0, 31.0), false), "~31 h by limits");
+    assert_eq!(span(&estimate(0.1, 0.5, 1.5), Basis::Interval), "30 min (6–90)");
+    assert_eq!(span(&estimate(0.0, 6.4, 17.0), Basis::Interval), "6.4 h (0.0–17)");
+    assert_eq!(span(&estimate(24.0, 60.0, 240.0), Basis::Interval), "2.5 d (1.0–10)");
+    assert_eq!(span(&estimate(0.0, 0.0, 0.01), Basis::Interval), "now");
+    assert_eq!(span(&estimate(31.0, 31.0, 31.0), Basis::Limits), "~31 h by limits");
+    assert_eq!(span(&estimate(31.0, 31.0, 31.0), Basis::Futures(1)), "~31 h (1 future)");
+}
+
+#[test]
+fn a_few_futures_are_counted() {
+    let of = |count| Forecast { starts: vec![Seconds(0.0); count], ..forecast(estimate(1.0, 2.0, 9.0)) };
+    let bases = [0, 3, 9, 10].map(|count| Basis::of(&of(count)));
+    assert_eq!(bases, [Basis::Limits, Basis::Futures(3), Basis::Futures(9), Basis::Interval]);
 }
 
 #[test]
@@ -116,8 +124,9 @@ fn the_legend_says_what_the_rows_show() {
         let job = job(row(&begin, start));
         when_legend(&When { jobs: vec![job], unit: None, is_sorted }).join("\n")
     };
-    assert_eq!(legend(vec![Seconds(0.0)], true), format!("{LEGEND}{SORTED}"));
-    assert_eq!(legend(vec![Seconds(0.0)], false), LEGEND);
+    assert_eq!(legend(vec![Seconds(0.0); 10], true), format!("{LEGEND}{SORTED}"));
+    assert_eq!(legend(vec![Seconds(0.0); 10], false), LEGEND);
+    assert_eq!(legend(vec![Seconds(0.0); 9], false), format!("{LEGEND}\n{FEW_FUTURES}"));
     assert_eq!(legend(vec![], false), format!("{LEGEND}\n{BY_LIMITS}"));
     assert!(when_legend(&When { jobs: vec![], unit: None, is_sorted: true }).is_empty());
 }
