@@ -85,11 +85,14 @@ fn alpha(text: &str) -> Result<Option<f64>, String> {
     fraction(text).map(Some).map_err(|why| format!("{why}, or auto"))
 }
 
+/// Maximum number of samples: all are drawn before the time budget is checked.
+const MOST_SAMPLES: u32 = 100_000;
+
 fn count(text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
-        .filter(|count| *count > 0)
-        .ok_or_else(|| "must be a whole number, at least 1".to_owned())
+        .filter(|count| (1..=MOST_SAMPLES).contains(count))
+        .ok_or_else(|| format!("must be a whole number from 1 to {MOST_SAMPLES}"))
 }
 
 /// The paper's JPS.
