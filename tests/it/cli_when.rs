@@ -296,10 +296,11 @@ fn similar_jobs_share_a_table_and_a_time_scale() {
 
     let text = sandbox.run(&format!("plan --queue {line}")).succeeds();
     assert_eq!(text.matches("STARTS IN  ").count(), 1, "{text}");
-    assert!(["train-lr1", "train-lr5", "other"].iter().all(|job| text.contains(job)), "{text}");
+    let places = ["train-lr1", "train-lr5", "other"].map(|job| text.find(job));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
     assert_eq!(text.matches("chosen together with the other jobs of the file").count(), 1, "{text}");
     // The rows are in the order of the jobs.
-    assert!(text.contains("STARTS IN, DONE IN: median, 80 %"), "{text}");
+    assert!(!text.contains("rows in order"), "{text}");
 }
 
 #[test]

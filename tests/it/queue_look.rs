@@ -165,8 +165,9 @@ fn a_job_without_a_request_is_kept_as_waiting_and_told_why_beside_others() {
     // Nothing is submitted or stored.
     let dry = sandbox.run("submit both.yaml --queue --futures 4 --budget 1h --dry-run");
     assert!(!line(&dry).contains("kept") && !dry.stderr.contains("watch --queue follows"), "{}", dry.stderr);
-    let json = sandbox.run("submit both.yaml --race 2 --futures 4 --job train --format json --restart");
-    assert!(!json.stderr.contains(follow), "{}", json.stderr);
+    let sandbox = site("", &[]).file("both.yaml", LONG.trim_end_matches(']').to_owned() + ", " + other + "]");
+    let json = sandbox.run("submit both.yaml --queue --futures 4 --budget 1h --run-id r1 --format json");
+    assert!(json.stdout.contains("\"schema\"") && !json.stderr.contains(follow), "{}", json.stderr);
 }
 
 #[test]
