@@ -179,13 +179,15 @@ hs_take() {
   fi
 }
 
-# Cancels the other requests of this run, so that Slurm frees no GPUs for them; those of the race that are of other runs
-# are left to hsched. A request that starts anyway finds the claim.
+# Cancels the other requests of the race, so that Slurm frees no GPUs for them: those of its first run, and those that
+# joined it later. A request that starts anyway finds the claim, which lies in the folder of the first run.
 hs_cancel_others() {
-  local id comment
+  local id comment race=${hs_claim%/report/*}
+  race=${race##*/}
   trap - EXIT USR1 TERM
   while read -r id comment; do
-    if [[ ${id%%+*} != "$hs_id" && $comment == *"\"run\":\"$hs_run\""* && $comment == *"\"job\":\"$hs_job\""* ]]; then
+    if [[ ${id%%+*} == "$hs_id" || $comment != *"\"job\":\"$hs_job\""* ]]; then continue; fi
+    if [[ $comment == *"\"run\":\"$race\""* || $comment == *"\"race\":\"$race\""* ]]; then
       scancel --state=PENDING "${id%%+*}"
     fi
   done < <(squeue --me --noheader --states=PENDING --format='%i %k')

@@ -30,7 +30,7 @@ hs_sample_node() {
   exec {hs_alive}>&- >/dev/null 2>&1
   set +u
   umask 077
-  local word interval=60 slice slots=$1 name=${hs_hosts[hs_node]} file ticks smi='' gpus='' next=0 now
+  local word interval=60 slice slots=$1 name=${hs_hosts[hs_node]} file ticks smi='' gpus='' part='' next=0 now
   local -A rank_of=() cpu=() state=() main=() use=() memory=() power=()
   if [[ $HSCHED_SAMPLE_S =~ ^[1-9][0-9]{0,4}$ ]]; then interval=$HSCHED_SAMPLE_S; fi
   slice=$((interval < 5 ? 1 : 5))
@@ -56,6 +56,7 @@ hs_sample_node() {
 
 # Starts nvidia-smi, which prints a line for each GPU every minute.
 hs_open_gpus() {
+  part=''
   if [[ -n ${CUDA_VISIBLE_DEVICES+set} && -z $CUDA_VISIBLE_DEVICES ]] || ! command -v nvidia-smi; then return; fi
   exec {gpus}< <(exec nvidia-smi --query-gpu=index,uuid,utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits \
     -l "$interval" </dev/null)
@@ -79,20 +80,34 @@ hs_close_gpus() {
   smi=''
 }
 
-# Sets use, memory and power of each GPU, by index and by UUID, to what was printed since the last sample.
+# Sets use, memory and power of each GPU, by index and by UUID, to what was printed since the last sample. On a busy node,
+# the time may be up within a line: its beginning is kept for the next sample.
 hs_read_gpus() {
-  local index uuid first second third status=0
+  local line status=0
   use=() memory=() power=()
   if [[ -z $smi ]]; then return; fi
-  while IFS=, read -r -t 0.2 -u "$gpus" index uuid first second third || { status=$?; false; }; do
-    for index in "$index" "${uuid# }"; do
-      use[$index]=${first# } memory[$index]=${second# } power[$index]=${third# }
-    done
+  while IFS= read -r -t 0.2 -u "$gpus" line || { status=$?; part+=$line; false; }; do
+    hs_note_gpu "$part$line"
+    part=''
   done
   if ((status <= 128)); then   # it has ended, perhaps because it does not support "-l"
     hs_close_gpus
     hs_open_gpus
   fi
+}
+
+# Notes the values in line $1 of nvidia-smi.
+hs_note_gpu() {
+  local IFS=, index
+  local -a field
+  set -f
+  # shellcheck disable=SC2206
+  field=($1)
+  set +f
+  for index in "${field[0]}" "${field[1]# }"; do
+    if [[ -z $index ]]; then continue; fi   # the shell would end
+    use[$index]=${field[2]# } memory[$index]=${field[3]# } power[$index]=${field[4]# }
+  done
 }
 
 # Returns whether the main process of a rank was stopped or continued since the last sample.

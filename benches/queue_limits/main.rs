@@ -144,7 +144,8 @@ fn start(submission: &Submission, snapshot: &Snapshot) -> Start {
     };
     let question =
         Question { snapshot, requests: &[request], seed: submission.n, samples: FUTURES, calibration: None };
-    let position = QueuePosition { priority: asked.priority, submitted: Time(submission.at) };
+    let position =
+        QueuePosition { priority: asked.priority, submitted: Time(submission.at), order: u32::MAX };
     forecast_at(&question, &[(RequestId(0), position)], &|| false).remove(0).start
 }
 

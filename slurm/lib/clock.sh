@@ -13,7 +13,7 @@ start_clock() {
     'env | grep -E "^(LD_PRELOAD|FAKETIME|FAKETIME_SHARED)=" >"$1.new" && mv "$1.new" "$1" &&
       exec env -u LD_PRELOAD python3 "$2" "${FAKETIME_SHARED%% *}"' \
     bash "$DIR/etc/clock" "$HERE/lib/clock.py"
-  wait_for clock_is_shared clock 5
+  wait_for clock_is_shared clock
 }
 
 clock_is_shared() { [[ -s $DIR/etc/clock ]]; }

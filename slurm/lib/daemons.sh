@@ -27,7 +27,7 @@ start_missing_daemons() {
       slurmd-*) start_slurm_daemon "$daemon" slurmd -D -N "${daemon#slurmd-}" ;;
     esac
   done
-  wait_for cluster_usable slurmctld 15
+  wait_for cluster_usable slurmctld
 }
 
 # Starts daemon $1 with the command that follows, in its own session, with a clean environment, signals and descriptors.
@@ -62,12 +62,15 @@ close_descriptors() {
   done
 }
 
-# Waits until the function $1 succeeds; ends the program when daemon $2 has died or after $3 seconds.
+# Seconds until a daemon that lives counts as hung, far more than a busy machine needs.
+readonly PATIENCE=60
+
+# Waits until the function $1 succeeds; ends the program when daemon $2 has died or hangs.
 wait_for() {
-  local deadline=$((SECONDS + $3))
+  local deadline=$((SECONDS + PATIENCE))
   until "$1"; do
     [[ -n $(daemon_pid "$2" || true) ]] || give_up "$2 stopped" "$2"
-    ((SECONDS <= deadline)) || give_up "$2 is not ready after $3 s" "$2"
+    ((SECONDS <= deadline)) || give_up "$2 is not ready after $PATIENCE s" "$2"
     sleep 0.03
   done
 }
@@ -89,7 +92,7 @@ start_munged() {
   start_daemon munged munged --foreground --force --num-threads=4 --key-file="$DIR/munge/key" \
     --socket="$DIR/munge/socket" --pid-file="$DIR/munge/pid" --seed-file="$DIR/munge/seed" \
     --log-file="$DIR/log/munged.log"
-  wait_for munge_answers munged 5
+  wait_for munge_answers munged
 }
 
 munge_answers() { [[ -S $DIR/munge/socket ]] && munge --no-input --socket="$DIR/munge/socket" >/dev/null 2>&1; }
@@ -109,7 +112,7 @@ start_mariadbd() {
   fi
   start_daemon mariadbd mariadbd "${options[@]}" --socket="$DIR/sql/socket" --pid-file="$DIR/sql/pid" \
     --skip-networking --innodb-lock-wait-timeout=900 --log-error="$DIR/log/mariadbd.log"
-  wait_for database_answers mariadbd 20
+  wait_for database_answers mariadbd
   mariadb --no-defaults --socket="$DIR/sql/socket" --user="$ME" -e 'create database if not exists slurm_acct_db' ||
     give_up 'no database slurm_acct_db' mariadbd
 }
@@ -120,7 +123,7 @@ database_answers() {
 
 start_slurmdbd() {
   start_slurm_daemon slurmdbd slurmdbd -D
-  wait_for slurmdbd_listens slurmdbd 15
+  wait_for slurmdbd_listens slurmdbd
   printf '%s\n' 'add cluster dev' 'add account dev' "add user $ME account=dev" quit |
     sacctmgr --immediate >"$DIR/log/sacctmgr.log" 2>&1 || true
 }
@@ -128,7 +131,7 @@ start_slurmdbd() {
 start_slurmctld() {
   local node pid
   start_slurm_daemon slurmctld slurmctld -D
-  wait_for slurmctld_listens slurmctld 10
+  wait_for slurmctld_listens slurmctld
   # A new controller contacts the nodes only after five seconds; a slurmd that gets HUP registers at once.
   for node in "${NODE_NAMES[@]}"; do
     if pid=$(daemon_pid "slurmd-$node"); then kill -HUP "$pid"; fi
@@ -141,7 +144,7 @@ listens_on() { listening_ports | grep -qx "$1"; }
 
 # Prints "NODE|STATE|REASON" of every node, once. An asterisk marks the state of a node that does not answer.
 node_states() {
-  timeout 3 sinfo -h -N -o '%N|%T|%E' 2>/dev/null | sort -u
+  timeout 10 sinfo -h -N -o '%N|%T|%E' 2>/dev/null | sort -u
 }
 
 # Succeeds when every slurmd of this cluster listens and every node is ready; ends the program when a slurmd has died.

@@ -19,7 +19,7 @@ node_up() {
     start_slurm_daemon "slurmd-$1" slurmd -D -N "$1"
   fi
   AWAITED=$1
-  wait_for awaited_node_ready "slurmd-$1" 15
+  wait_for awaited_node_ready "slurmd-$1"
 }
 
 # Ends all processes on node $1 at once; Slurm has to detect it by itself.

@@ -146,7 +146,7 @@ start_root() {
   private_hosts >"$DIR/etc/hosts"
   start_daemon root env "$ROOT_MARKER=$ROOT" unshare --mount --propagation slave \
     "$HERE/lib/enter-root" "$ROOT" "$DIR/etc/hosts"
-  wait_for root_is_entered root 10
+  wait_for root_is_entered root
 }
 
 root_is_entered() { [[ -e /proc/$(daemon_pid root || true)/root/$ROOT_MARK ]]; }

@@ -151,9 +151,23 @@ impl OverTimeArgs {
     /// # Errors
     /// If it needs a file that is missing or invalid.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
+        self.finder()?().map_err(|error| unregistered(&error))
+    }
+
+    /// Returns a function that makes the policy, always with the same result.
+    fn finder(&self) -> Result<impl Fn() -> Result<Box<dyn Policy>, RegistryError> + use<>, Failure> {
         let parameters = Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() };
         let parameters = self.flags.parameters(parameters, &[&self.policy])?;
-        hsched_lab::find_over_time(&self.policy, &parameters).map_err(|error| unregistered(&error))
+        let name = self.policy.clone();
+        Ok(move || hsched_lab::find_over_time(&name, &parameters))
+    }
+
+    /// Returns a function that makes as many of these policies as needed.
+    #[expect(clippy::expect_used, reason = "the policy was found once")]
+    pub(crate) fn maker(&self) -> Result<impl Fn() -> Box<dyn Policy> + use<>, Failure> {
+        let find = self.finder()?;
+        find().map_err(|error| unregistered(&error))?;
+        Ok(move || find().expect("the policy"))
     }
 
     /// Returns the corresponding flags.

@@ -89,7 +89,7 @@ impl SiteWaits {
         let Some(basis) = self.basis(snapshot) else { return };
         let told = |request: &Request| {
             let start = StartEstimate::of(estimates, request.id)?;
-            Some(start.forecast().filter(|forecast| forecast.has_interval())?.start)
+            Some(start.forecast().filter(|forecast| !forecast.is_by_limits())?.start)
         };
         let player: Vec<Option<Estimate>> = requests.iter().map(told).collect();
         let learnt = self.model.estimates(snapshot, requests, &player, &|name| self.last.number(name));

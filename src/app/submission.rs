@@ -234,7 +234,9 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
         run.jobs[job].epochs = tracked.rest().epochs;
         run.submissions[place].least_limit = tracked.least_limit();
         let intent = &run.submissions[place];
-        tracked.intend(run.attempt(intent, at).within(run.walltime(intent, defaults), tracked.resumes()));
+        let grace = tracked.job.launch.checkpoint.grace.unwrap_or(defaults.grace);
+        let walltime = run.walltime(intent, defaults);
+        tracked.intend(run.attempt(intent, at).within(walltime, tracked.resumes(), grace));
     }
 }
 

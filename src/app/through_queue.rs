@@ -84,7 +84,7 @@ pub(crate) fn choose(
 fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<JobChoice> {
     let id = start_estimates::best(list, cost_weight)?.id;
     let forecast = OptionEstimate::of(list, id)?.start.forecast()?;
-    Some(JobChoice { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
+    Some(JobChoice { id, start: forecast.start, finish: forecast.finish, starts: forecast.starts.clone() })
 }
 
 /// Returns a job's requests in the form needed to choose them together with others.

@@ -376,6 +376,8 @@ fn headline(shown: &JobPage, look: &JobFinder) -> String {
     let Some(pending) = pending else {
         return match explanation.kind {
             StateKind::Ended => format!("{who} has ended: {state}."),
+            // The look at the queue does not show it.
+            StateKind::Waits => format!("{who} is pending."),
             _ => format!("{who} runs."),
         };
     };

@@ -87,11 +87,14 @@ def new_file(path: str, check: Callable[[], None] = lambda: None) -> Iterator[An
 
 
 def _is_abandoned(path: str) -> bool:
-    """Returns whether a new file of this user has no writer any more: it is unlocked or, if files cannot be locked, an hour old."""
+    """Returns whether a new file of this user has no writer any more: it is unlocked or, if files cannot be locked, an hour old.
+
+    A file with another name is a checkpoint that is about to become the previous one.
+    """
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         data = os.fstat(number)
-        if data.st_uid != os.geteuid() or not stat.S_ISREG(data.st_mode):
+        if data.st_uid != os.geteuid() or not stat.S_ISREG(data.st_mode) or data.st_nlink > 1:
             return False
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

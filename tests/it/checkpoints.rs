@@ -226,7 +226,7 @@ os.symlink(target, one.path + ".guessed.tmp")
 os.umask(0o027)
 one.save()
 assert not os.path.exists(target) and os.stat(one.path).st_mode & 0o777 == 0o640
-checkpoint.secrets.token_hex = lambda count: "guessed"
+token_hex, checkpoint.secrets.token_hex = checkpoint.secrets.token_hex, lambda count: "guessed"
 refused(["cannot write the checkpoint", "File exists"], one.save)
 os.symlink(target, os.path.join(root.name, "copy-1.json.guessed.tmp"))
 refused(["File exists"], lambda: merge.write_file(os.path.join(root.name, "copy-1.json"), [b"{}"]), OSError)
@@ -249,6 +249,12 @@ checkpoint.secrets.token_hex = lambda count: "complete"
 with checkpoint.new_file(one.path, training) as file:
     file.write(b"complete")
 assert open(one.path, "rb").read() == b"complete"
+
+# Nor the checkpoint that is about to become the previous one.
+checkpoint.secrets.token_hex, replace = token_hex, os.replace
+os.replace = lambda *names: (training(), replace(*names))
+one.save()
+assert open(root.name + "/hsched-ddp.before.pt", "rb").read() == b"complete"
 "#,
     );
 }

@@ -148,6 +148,13 @@ fn there_is_no_bound_or_ratio_where_none_applies() {
     assert_eq!((&json["lower_bound_s"], &json["policies"][0]["ratio"]), (&Value::Null, &Value::Null));
     let cut = simulated(&sandbox, "fifo --round 20s --rounds 2");
     assert!(cut["lower_bound_s"].is_number() && cut["policies"][0]["ratio"].is_null(), "{cut}");
+    let copies = simulated(&sandbox, "hadare,fifo");
+    assert!(
+        copies["lower_bound_s"].is_number() && copies["policies"][1]["lower_bound_s"].is_number(),
+        "{copies}"
+    );
+    assert!(copies["policies"][0]["lower_bound_s"].is_null(), "{copies}");
+    assert!(simulated(&sandbox, "hadare")["lower_bound_s"].is_null());
     let files = "simulate --trace week.csv --cluster lab.yaml --policy fifo";
     sandbox.run(&format!("{files} --certificate --no-bound")).fails(2);
     let table = sandbox.run(&format!("{files} --no-bound")).succeeds();

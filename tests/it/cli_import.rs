@@ -129,6 +129,53 @@ fn a_sweep_of_weights_and_biases_becomes_a_search() {
 }
 
 #[test]
+fn booleans_of_a_sweep_reach_the_program_as_from_wandb() {
+    let text = |command: &str, values: &str| {
+        format!(
+            "method: grid\nprogram: train.py\ncommand:\n  - ${{interpreter}}\n  - ${{program}}\n  - \"{command}\"\n\
+             parameters:\n  lr: {{values: [0.1, 0.2]}}\n  amp: {{values: {values}}}\n  seed: {{value: null}}\n  \
+             fast: {{value: true}}\n  slow: {{value: false}}\n"
+        )
+    };
+    let sweep = |command: &str, values: &str| foreign("w.yaml", &text(command, values));
+    let (job, _) = sweep("${args}", "[true, false]");
+    assert_eq!(job["sweep"]["amp"], serde_json::json!(["True", "False"]));
+    assert_eq!(
+        job["command"],
+        serde_json::json!([
+            "python",
+            "train.py",
+            "--amp={amp}",
+            "--fast=True",
+            "--lr={lr}",
+            "--seed=None",
+            "--slow=False"
+        ])
+    );
+    let (job, _) = sweep("${args_no_boolean_flags}", "[true, false]");
+    assert_eq!(
+        job["command"],
+        "python train.py $([ {amp} = True ] && echo --amp) --fast --lr={lr} --seed=None"
+    );
+    let (job, _) = sweep("${args_no_boolean_flags}", "[1, 2]");
+    assert_eq!(
+        job["command"],
+        serde_json::json!(["python", "train.py", "--amp={amp}", "--fast", "--lr={lr}", "--seed=None"])
+    );
+    let (job, _) = sweep("${envvar:DATA}", "[1, 2]");
+    assert_eq!(job["command"], "python train.py \"$DATA\"");
+    for (command, values, why) in [
+        ("${args_no_boolean_flags}", "[true, 1]", "and only some values of amp are booleans"),
+        ("${args_json}", "[1]", "which hsched has nothing like"),
+        ("${envvar:A;B}", "[1]", "which hsched has nothing like"),
+    ] {
+        let sandbox = Sandbox::new().file("w.yaml", text(command, values));
+        let yaml = sandbox.run("import w.yaml").exits(0).stdout;
+        assert!(yaml.contains(&format!("line 3 has {command}, {why}")), "{yaml}");
+    }
+}
+
+#[test]
 fn a_task_of_skypilot_becomes_a_job() {
     let text = "name: my-task\nnum_nodes: 2\nresources:\n  accelerators: A100:8\n  infra: aws\nenvs:\n  MODEL: 13b\nsetup: |\n  \
                 module load python\nrun: |\n  torchrun --nproc_per_node=8 train.py --lr 1\n";

@@ -123,6 +123,9 @@ fn one_call_of_sacct_is_enough() {
         Sandbox::with_slurm().file("sacct.txt", framed).program("sacct", "cat \"$root/home/desk/sacct.txt\"");
     let json = sandbox.run("review --days 36500 --format json").exits(0).json();
     assert_eq!(name(&json)["runs"], 20);
+    let calls = sandbox.calls("sacct");
+    let is_own = |call: &Vec<String>| call.iter().any(|argument| argument.starts_with("--user="));
+    assert!(calls.len() == 1 && calls.iter().all(is_own), "{calls:?}");
     let without = Sandbox::new();
     without.run("review").exits(69);
 }

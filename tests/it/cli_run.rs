@@ -39,7 +39,7 @@ done
 const SPEED: &str = "throughput: {cpu: 2000}";
 
 /// The longest time that `Bench::await_that` waits.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A directory in which `hsched run` runs.
 pub struct Bench {

@@ -170,7 +170,7 @@ fn when_all_are_refused_the_command_has_failed() {
 
 /// Runs a submission that must end with the second job, whose outcome is unknown.
 fn unknown(sandbox: &Sandbox) -> String {
-    let ran = sandbox.run(&format!("{SUBMIT} --set slurm_timeout=0.3s")).exits(4);
+    let ran = sandbox.run(&format!("{SUBMIT} --set slurm_timeout=5s")).exits(4);
     let journal = sandbox.journal();
     assert!(
         journal.lines().any(|line| line.starts_with("{\"event\":\"unclear\",\"job\":\"vgg19\"")),
@@ -189,7 +189,7 @@ fn an_unclear_answer_ends_the_submission() {
     "#);
     assert_snapshot!(unknown(&answering("[ $n = 2 ] && sleep 30; echo $n")), @r"
     resnet18: submitted as job 1
-    vgg19: unclear whether it was submitted (sbatch: no answer within 300ms); check squeue --me
+    vgg19: unclear whether it was submitted (sbatch: no answer within 5s); check squeue --me
     third: not submitted: not tried, because an earlier request failed
     ");
     assert_snapshot!(unknown(&answering("[ $n = 2 ] && kill -9 $$; echo $n")), @r"

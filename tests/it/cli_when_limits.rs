@@ -131,6 +131,16 @@ fn measured_speeds_are_named() {
 }
 
 #[test]
+fn a_few_futures_are_counted_in_place_of_an_interval() {
+    let sandbox = small().variable("COLUMNS", "160");
+    for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
+        let text =
+            sandbox.run(&format!("{command} --snapshot queue.json --futures 3 --budget 1h")).succeeds();
+        assert!(text.contains("(3 futures)") && !text.contains("by limits"), "{text}");
+    }
+}
+
+#[test]
 fn as_many_futures_are_looked_at_as_wanted() {
     let sandbox = small();
     let futures = |more: &str| {

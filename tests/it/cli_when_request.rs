@@ -96,7 +96,7 @@ fn a_table_says_it_in_words() {
     train.sh asks for:
       nodes       2
       GPUs        8 a100, 4 on each node
-      tasks       8, 1 CPUs each
+      tasks       8, 1 CPU each
       memory      64 GiB on each node
       time limit  1-00:00:00
     Notes:

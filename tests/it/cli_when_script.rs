@@ -67,7 +67,7 @@ fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
         "STARTS SOONER BY CHANGE COSTS YOU",
         "--time=06:00:00, now 24:00:00",
         "Slurm ends the job after 6 h; how long it runs is unknown",
-        "is a a100 fast enough? The script asks for v100",
+        "are a100 GPUs fast enough? The script asks for v100",
         "it stands after the first command",
         "Estimated. Nothing is submitted or changed. To write change 1: hsched when train.sh --apply 1",
     ] {
@@ -179,6 +179,8 @@ fn another_gpu_type_needs_a_word() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("add --may a100"), "{}", refused.stderr);
     let diff = sandbox.run(&format!("{LOOK} --apply {number} --may a100 --dry-run")).succeeds();
+    let any = sandbox.run(&format!("{LOOK} --apply {number} --may type --dry-run")).succeeds();
+    assert_eq!(any, diff);
     // Quotes stay, as does the other option of the line.
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }
@@ -325,7 +327,7 @@ fn what_slurm_refuses_and_what_is_not_known_is_said() {
         sandbox.run(LOOK).exits(code).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let text = said("-p gpu", "-p gpus", 3);
-    assert!(text.contains("sbatch would refuse train.sh: line 6, --partition=gpus: this cluster has no partition gpus; it has gpu, big. To fix it: look at one of these: hsched when train.sh -- --partition=NAME"), "{text}");
+    assert!(text.contains("sbatch would refuse train.sh: line 6, --partition=gpus: Slurm shows no partition gpus; it shows gpu, big. To fix it: look at one of these: hsched when train.sh -- --partition=NAME"), "{text}");
     let text = said("--time=24:00:00", "--tim=24:00:00", 3);
     assert!(text.contains("sbatch would refuse train.sh:") && text.contains("ambiguous"), "{text}");
     let text = said("'gpu:v100:2'", "gpu:{{gpus}}", 3);

@@ -179,6 +179,8 @@ esac"#;
 #[test]
 fn what_the_controller_says_now_counts_and_a_change_is_made_in_place() {
     let sandbox = live(&shown(&[]));
+    let text = sandbox.run("why 8 --futures 5 --budget 1h").exits(0).stdout;
+    assert!(text.contains("(estimated from 5 futures)") && !text.contains("8 of 10"), "{text}");
     let told = sandbox.run("why 8 --futures 5 --budget 1h --format json").exits(0).json()["jobs"][0].clone();
     assert_eq!(
         (&told["name"], &told["kind"], &told["reason"]),
@@ -366,6 +368,20 @@ fn ended_and_forgotten_jobs_say_how_they_ended() {
         text.starts_with(
             "Job 77 (bert) has ended: FAILED.\nIt failed at 2026-11-22 09:00:00 with exit code 3.\n"
         ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_job_found_by_its_name_in_accounting_alone_is_one_of_yours() {
+    let record = "77|77|PENDING|0:0|0:0|2026-11-22T08:00:00|Unknown|Unknown|gpu|None assigned|bert|";
+    // For root, sacct prints the jobs of all users unless it is told a user.
+    let sacct =
+        format!("case \"$*\" in *--user=*) printf '%s\\n' '{}';; esac", record.replace('|', "\u{1f}"));
+    let sandbox = live("").program("squeue", "exit 0").program("sacct", &sacct);
+    let text = sandbox.run("why bert").exits(0).stdout;
+    assert!(
+        text.starts_with("Job 77 (bert) is pending.\nThe look at the queue does not show it.\n"),
         "{text}"
     );
 }

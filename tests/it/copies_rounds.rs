@@ -144,16 +144,8 @@ def chain():
         number, (last, base) = number + 1, after
         all_rounds.append(last)
 
-def merged(all_rounds):
-    done = {}
-    for before, own in zip(all_rounds, all_rounds[1:]):
-        for part in own["merged"].values():
-            for begin, end in part["ranges"]:
-                for step in range(begin, end):
-                    done[before["epoch"], step] = done.get((before["epoch"], step), 0) + 1
-    return done
-
-sys.path.insert(0, "templates")
+sys.path[:0] = ["templates", "tests/it"]
+from copies_done import done_steps
 from hsched_ddp import read_plain
 from hsched_ddp.ranges import join
 with tempfile.TemporaryDirectory() as folder:
@@ -164,8 +156,8 @@ with tempfile.TemporaryDirectory() as folder:
         with open(rounds + "/" + name, "w") as file:
             file.write(text)
     copies = [start(number, 4) for number in (1, 2)]
-    assert [copy.wait(120) for copy in copies] == [0, 0], said()
-    assert merged(chain()) == {(epoch, step): 1 for epoch in range(4) for step in range(10)}, chain()
+    assert [copy.wait(300) for copy in copies] == [0, 0], said()
+    assert done_steps(chain()) == {(epoch, step): 1 for epoch in range(4) for step in range(10)}, chain()
     assert "Traceback" not in "".join(said()) and sum("round 2 is in round-2.2.json" in text for text in said()) == 1, said()
 
     # All copies are killed in a round, and its file is truncated. The checkpoint may already contain the
@@ -174,7 +166,7 @@ with tempfile.TemporaryDirectory() as folder:
     for is_marked in True, False:
         before = len(chain())
         copies = [start(number, epochs) for number in (1, 2)]
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while len(chain()) < before + 20 and time.monotonic() < until:
             time.sleep(0.05)
         for copy in copies:
@@ -193,14 +185,14 @@ with tempfile.TemporaryDirectory() as folder:
         os.truncate(rounds + "/round-%d.json" % len(whole), 100)
         epochs = last["epoch"] + 2
         copies = [start(number, epochs) for number in (1, 2)]
-        assert [copy.wait(120) for copy in copies] == [0, 0], said()
+        assert [copy.wait(300) for copy in copies] == [0, 0], said()
         assert "Traceback" not in "".join(said()), said()
         if marked:  # the chain continues from the truncated round
             with open(rounds + "/round-%d.json" % len(whole), "r+") as file:
                 file.write(json.dumps(last))
         elif is_saved:  # the round was decided again, and begins where the checkpoint does
-            lost.update(merged([whole[-2], last]))
-        done = merged(chain())
+            lost.update(done_steps([whole[-2], last]))
+        done = done_steps(chain())
         assert not set(done) & set(lost), (done, lost)
         done.update(lost)
         wanted = {(epoch, step): 1 for epoch in range(epochs) for step in range(10)}
@@ -219,6 +211,8 @@ fn a_killed_copy_gets_no_steps_and_is_not_waited_for_again() {
     let Some(python) = python::with_torch() else { return };
     let input = r#"
 import glob, json, os, re, subprocess, sys, tempfile, time
+sys.path.insert(0, "tests/it")
+from copies_done import done_steps
 
 def start(number):
     own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="3", HSCHED_ROUND_DIR=rounds, HSCHED_CHECKPOINT_DIR=folder, HSCHED_COPY_ROUND_S="2",
@@ -236,29 +230,18 @@ def said():
 with tempfile.TemporaryDirectory() as folder:
     rounds = folder + "/rounds"
     copies = {number: start(number) for number in (1, 2, 3)}
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not any(len(own["members"]) == 3 for own in chain()[2:]):
         assert time.monotonic() < until, said()
         time.sleep(0.02)
     copies[3].kill()
     killed_in = len(chain())
-    assert copies[1].wait(120) == 0 and copies[2].wait(120) == 0, said()
+    assert copies[1].wait(300) == 0 and copies[2].wait(300) == 0, said()
     whole = chain()
     with_3 = [own["round"] for own in whole if "3" in own["members"]]
     assert max(with_3) <= killed_in + 1, (with_3, killed_in)
     assert all(member["ranges"] for own in whole for member in own["members"].values()), whole
-    done = {}
-    for before, own in zip(whole, whole[1:]):
-        if not own["merged"]:
-            # On a busy machine, it is possible that no copy hands in a round in time. All copies then resume
-            # from the checkpoint, and merges after the checkpoint do not count.
-            ranges = [steps for member in own["members"].values() for steps in member["ranges"]] + own["left"]
-            left = {(own["epoch"], step) for begin, end in ranges for step in range(begin, end)}
-            done = {key: times for key, times in done.items() if key[0] <= own["epoch"] and key not in left}
-        for part in own["merged"].values():
-            for begin, end in part["ranges"]:
-                for step in range(begin, end):
-                    done[before["epoch"], step] = done.get((before["epoch"], step), 0) + 1
+    done = done_steps(whole)
     assert done == {(epoch, step): 1 for epoch in range(12) for step in range(10)}, done
 print("done")
 "#;

@@ -1,6 +1,5 @@
 //! Copies of a training in `hsched plan`, and under `hsched run`: plain jobs on devices, started by its guards.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use insta::assert_snapshot;
@@ -59,21 +58,14 @@ fn copies_train_on_devices_and_every_step_is_merged_once() {
     }
     let text = |name: &str| fs::read_to_string(sandbox.work(name)).unwrap_or_default();
     assert!((text("x.c1.out") + &text("x.c2.out")).contains("epochs 4"), "{}", text("x.c1.out"));
-    let rounds: Vec<Value> = (1..)
-        .map_while(|number| {
-            let path = sandbox.work(&format!("checkpoints/x/rounds/round-{number}.json"));
-            fs::read_to_string(path).ok().map(|text| serde_json::from_str(&text).expect("JSON"))
-        })
-        .collect();
-    let mut done: BTreeMap<(u64, u64), u32> = BTreeMap::new();
-    for round in rounds.windows(2) {
-        let merged = round[1]["merged"].as_object().expect("copies").values();
-        for range in merged.flat_map(|copy| copy["ranges"].as_array().expect("ranges")) {
-            let steps = range[0].as_u64().expect("a step")..range[1].as_u64().expect("a step");
-            for step in steps {
-                *done.entry((round[0]["epoch"].as_u64().expect("an epoch"), step)).or_default() += 1;
-            }
-        }
-    }
-    assert_eq!((done.len(), done.values().max()), (40, Some(&1)), "{done:?}");
+    let count = r#"
+import itertools, json, os, sys
+sys.path.insert(0, "tests/it")
+from copies_done import done_steps
+paths = ("%s/round-%d.json" % (sys.argv[1], number) for number in itertools.count(1))
+done = done_steps([json.load(open(path)) for path in itertools.takewhile(os.path.exists, paths)])
+assert done == {(epoch, step): 1 for epoch in range(4) for step in range(10)}, done
+"#;
+    let rounds = sandbox.work("checkpoints/x/rounds").display().to_string();
+    python::run(&python, &["-", &rounds], count);
 }

@@ -13,7 +13,7 @@ use crate::cli_run::{Bench, job};
 use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
 use crate::real_user::wait_for;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, write_program};
 use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state};
 
 /// The functions and variables that both halves of a job script need; `$1` is the repository, `$2` a folder.
@@ -92,14 +92,15 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     );
     let rank = start(folder.path(), RANK, &["1", &line]);
     wait_for("its processes", || {
-        let count = Command::new("pgrep").args(["-cf", "--", &format!("^{marker}")]).output().expect("pgrep");
+        let count =
+            Command::new("pgrep").args(["-cf", "--", &format!("^{marker} ")]).output().expect("pgrep");
         (text(&count.stdout) == "2").then_some(())
     });
     assert_eq!(names(&folder.path().join("fence")), ["1", "1.rank-0"]);
     begin(folder.path(), 2);
     // The output has ended: no process holds it open.
     let Output { status, stdout, stderr } = rank.wait_with_output().expect("its end");
-    assert!(!runs(&format!("^{marker}")));
+    assert!(!runs(&format!("^{marker} ")));
     assert_eq!(text(&stdout), folder.path().join("fence/1").display().to_string());
     assert_eq!(status.code(), Some(1), "{}", text(&stderr));
     assert!(
@@ -174,9 +175,9 @@ fn a_submission_begins_when_the_ranks_before_it_have_ended() {
     assert!(next.try_wait().expect("asks").is_none());
     fs::remove_file(&at_work).expect("removed");
     assert_eq!(text(&next.wait_with_output().expect("its end").stdout), "2");
-    // A rank whose guard does not end it is not awaited forever. Waits take no time here.
+    // A rank whose guard does not end it is not awaited forever. Here only waits take time.
     fs::write(&at_work, "").expect("written");
-    let waits = "sleep() { echo waits; SECONDS=$((SECONDS + 5)); }";
+    let waits = "unset SECONDS; SECONDS=0; sleep() { echo waits; SECONDS=$((SECONDS + 5)); }";
     let begins = |id: &str| {
         let output = start(folder.path(), &format!("{waits}; {BATCH}"), &[id]);
         text(&output.wait_with_output().expect("its end").stdout)
@@ -246,8 +247,7 @@ fn a_batch_script_whose_training_another_one_has_leaves_no_word() {
     fs::create_dir(&bin).expect("a folder");
     for (name, line) in [("scontrol", "echo n1"), ("srun", "ln -s 8 \"$0\"/../../fence/2; exit $STATUS")] {
         let line = line.replace("\"$0\"/..", "\"${0%/*}\"");
-        fs::write(bin.join(name), format!("#!/bin/sh\n{line}\n")).expect("written");
-        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).expect("a mode");
+        write_program(&bin.join(name), &format!("#!/bin/sh\n{line}\n"));
     }
     let half = "export PATH=$2/bin:$PATH SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 STATUS=$3; hs_shell=true
         hs_claim='' hs_follows='' hs_report_dir_before='' hs_choices=() hs_components=('1 1 -') hs_environment=()

@@ -1,9 +1,8 @@
 //! Batch scripts in ten styles are converted by `hsched import`, and the resulting jobs train.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, write_program};
 
 /// Fits y = 3x in plain Python, each rank on its own samples; prints its arguments. Fails if it has not learnt.
 const TRAIN: &str = r#"
@@ -177,9 +176,7 @@ fn scripts_of_ten_styles_train() {
     let programs = sandbox.path("own");
     fs::create_dir(&programs).expect("a folder");
     for (name, line) in PROGRAMS {
-        let path = programs.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{line}\n")).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("is ours");
+        write_program(&programs.join(name), &format!("#!/bin/sh\n{line}\n"));
     }
     let tmp = sandbox.work("tmp").display().to_string();
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display());

@@ -1,10 +1,10 @@
 //! A job script considers its ranks done only when each has recorded it: `srun` also returns 0 when it lost nodes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
 use crate::real_cluster::repository;
+use crate::sandbox::write_program;
 
 /// Evaluates three ranks after `srun` returned `$3`. `$4` runs first, and waits are calls of `hsched_wait`,
 /// which take no time.
@@ -27,9 +27,7 @@ fn judge(status: u8, before: &str) -> (Option<i32>, String) {
 fn judge_and_word(status: u8, before: &str) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let programs = tempfile::tempdir().expect("a folder");
-    let srun = programs.path().join("srun");
-    fs::write(&srun, "#!/bin/sh\n[ \"$SLURM_TEST_NODES\" = answer ]\n").expect("written");
-    fs::set_permissions(&srun, fs::Permissions::from_mode(0o755)).expect("a mode");
+    write_program(&programs.path().join("srun"), "#!/bin/sh\n[ \"$SLURM_TEST_NODES\" = answer ]\n");
     let mut command = Command::new("bash");
     command.args(["-uc", JUDGE, "judge"]).arg(repository()).arg(folder.path());
     let Output { status, stderr, .. } =

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::real_user::wait_within;
+use crate::real_user::wait_for;
 use crate::sandbox::Sandbox;
 
 /// A script that stands in for NVIDIA's daemon: it starts a process in a separate session.
@@ -30,12 +29,11 @@ fn sandbox(command: &str) -> Sandbox {
 /// Returns the daemon's process id.
 fn daemon(sandbox: &Sandbox) -> i32 {
     let pid = || fs::read_to_string(sandbox.path("daemon")).ok()?.trim().parse().ok();
-    wait_within(Duration::from_secs(30), pid).expect("a daemon")
+    wait_for("a daemon", pid)
 }
 
-fn is_gone(pid: i32) -> bool {
-    let gone = || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(());
-    wait_within(Duration::from_secs(30), gone).is_some()
+fn await_end(pid: i32) {
+    wait_for("the end of the daemon", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
 }
 
 #[test]
@@ -50,7 +48,7 @@ fn the_daemon_serves_the_runs_and_ends_after_them() {
     assert_eq!(log, format!("{folder}/log"));
     assert_eq!(fs::read_to_string(sandbox.path("quit")).expect("asked to quit").trim(), pipe);
     assert!(!Path::new(folder).exists());
-    assert!(is_gone(daemon(&sandbox)));
+    await_end(daemon(&sandbox));
 }
 
 #[test]
@@ -62,10 +60,10 @@ fn the_daemon_ends_where_hsched_is_killed() {
         .spawn()
         .expect("starts");
     let started = || sandbox.work("started").exists().then_some(());
-    wait_within(Duration::from_secs(30), started).expect("a run");
+    wait_for("a run", started);
     kill(Pid::from_raw(hsched.id().cast_signed()), Signal::SIGKILL).expect("is there");
     hsched.wait().expect("ends");
-    assert!(is_gone(daemon(&sandbox)));
+    await_end(daemon(&sandbox));
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn a_script_saves_on_the_signal_that_it_handles() {
         (saving("USR1"), "", Some("USR1\n")),
         (saving("TERM"), "", Some("TERM\n")),
         (saving("USR2"), "-- --signal=USR2@60", Some("USR2\n")),
-        ("echo >ready; echo x >last.ckpt; sleep 60\n".to_owned(), "", Some("x\n")),
+        ("echo x >last.ckpt; echo >ready; sleep 60\n".to_owned(), "", Some("x\n")),
         (saving("USR2"), "-- --signal=B:12@60", Some("USR2\n")),
         // The piece had too little time to save, so the next piece runs the script again.
         ("echo >ready; sleep 60\n".to_owned(), "", None),
@@ -165,9 +165,7 @@ fn a_script_saves_on_the_signal_that_it_handles() {
         let sandbox = with(&body);
         let wrapper = wrapper(&sandbox, options);
         let child = piece(&sandbox, &wrapper);
-        while !sandbox.work("ready").exists() {
-            std::thread::yield_now();
-        }
+        sandbox.await_file("home/desk/ready");
         let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGUSR1).expect("a signal");
         let (code, said) = ended(child);
@@ -275,9 +273,7 @@ fn a_piece_that_did_not_save_by_its_limit_ends_the_chain() {
     let text = std::fs::read_to_string(&wrapper).expect("a script");
     std::fs::write(&wrapper, text.replace("hs_limit=43200", "hs_limit=120")).expect("written");
     let child = piece(&sandbox, &wrapper);
-    while !sandbox.work("ready").exists() {
-        std::thread::yield_now();
-    }
+    sandbox.await_file("home/desk/ready");
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGUSR1).expect("a signal");
     let (code, said) = ended(child);

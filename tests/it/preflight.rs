@@ -2,12 +2,12 @@
 //! command.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use crate::python::run;
 use crate::real_cluster::repository;
+use crate::sandbox::write_program;
 
 /// The first rank of a job with `$4` ranks, which checks its node before it runs `$3`; `$2` is a folder.
 const RANK: &str = r#"
@@ -38,9 +38,7 @@ impl Node {
 
     /// Puts a program into the rank's PATH.
     fn program(self, name: &str, text: &str) -> Self {
-        let path = self.path().join("bin").join(name);
-        fs::write(&path, text).expect("writes");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        write_program(&self.path().join("bin").join(name), text);
         self
     }
 

@@ -6,14 +6,16 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::real_cluster::repository;
+use crate::sandbox::write_program;
 
-/// Takes part in the race as job `$3`; if it wins, records that in the file `$2.won` and runs `$4`.
+/// Takes part in the race as job `$3`, with the claim `$5` in the folder `$2`; if it wins, records that in the file
+/// `claim.won` and runs `$4`.
 const ENTRY: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/start.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
-  hs_claim=$2 hs_follows='' hs_report_dir_before='' hs_id=$3 hs_run=r7 hs_job=train
-  until [[ -e $2.go ]]; do :; done
+  hs_claim=$2/$5 hs_follows='' hs_report_dir_before='' hs_id=$3 hs_run=r7 hs_job=train
+  until [[ -e $2/claim.go ]]; do :; done
   hs_race
-  echo "$hs_id won" >>"$2.won"
+  echo "$hs_id won" >>"$2/claim.won"
   eval "$4"
 "#;
 
@@ -29,17 +31,23 @@ fn folder(pending: &str) -> tempfile::TempDir {
 
 /// Writes a program: a shell script with these lines.
 pub fn program(folder: &Path, name: &str, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    write_program(&folder.join(name), &format!("#!/bin/sh\n{text}\n"));
 }
 
 fn entry(folder: &Path, id: u32, then: &str) -> Child {
+    entry_with_claim(folder, "claim", id, then)
+}
+
+fn entry_with_claim(folder: &Path, claim: &str, id: u32, then: &str) -> Child {
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("bash");
-    command.args(["-uc", ENTRY, "entry"]).arg(repository()).arg(folder.join("claim"));
-    command.args([&id.to_string(), then]).env("PATH", path).stderr(Stdio::piped()).spawn().expect("bash")
+    command.args(["-uc", ENTRY, "entry"]).arg(repository()).arg(folder);
+    command
+        .args([&id.to_string(), then, claim])
+        .env("PATH", path)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("bash")
 }
 
 /// Starts `STARTS` jobs at once; returns their results, and a line for each winner.
@@ -74,12 +82,9 @@ fn a_request_wins_although_the_first_one_of_its_race_never_made_its_report_direc
     use std::os::unix::fs::PermissionsExt;
     let folder = folder("");
     let reports = folder.path().join("report");
-    let begin = ENTRY.replace("hs_claim=$2", "hs_claim=${2%/*}/report/train:claim");
     fs::write(folder.path().join("claim.go"), "").expect("written");
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
-    let mut command = Command::new("bash");
-    command.args(["-uc", &begin, "entry"]).arg(repository()).arg(folder.path().join("claim"));
-    let output = command.args(["9", "wait"]).env("PATH", path).output().expect("bash");
+    let entry = entry_with_claim(folder.path(), "report/train:claim", 9, "wait");
+    let output = entry.wait_with_output().expect("its end");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let link = fs::read_link(reports.join("train:claim")).expect("a claim");
     assert_eq!(link.to_str(), Some("9"));
@@ -109,13 +114,22 @@ fn the_winner_takes_the_others_of_its_race_out_of_the_queue_and_no_one_else() {
 10 {"hsched":1,"run":"r7","job":"train-2"}
 11 {"hsched":1,"run":"r71","job":"train"}
 12 (null)
+13 {"hsched":1,"run":"r9","job":"train","race":"r7"}
+14 {"hsched":1,"run":"r9","job":"train","copy":1,"race":"r7"}
+15 {"hsched":1,"run":"r9","job":"train-2","race":"r7"}
+16 {"hsched":1,"run":"r9","job":"train","race":"r71"}
+17 {"hsched":1,"run":"r9","job":"train"}
 "#;
-    let folder = folder(pending);
-    fs::write(folder.path().join("claim.go"), "").expect("written");
-    let output = entry(folder.path(), 7, "wait").wait_with_output().expect("its end");
-    assert!(output.status.success());
-    let cancelled = fs::read_to_string(folder.path().join("cancelled")).expect("calls");
-    assert_eq!(cancelled, "--state=PENDING 8\n--state=PENDING 9\n");
+    // The first request and one that joined the race later each find all others.
+    for (winner, expected) in [(7, [8, 9, 13, 14]), (13, [7, 8, 9, 14])] {
+        let folder = folder(pending);
+        fs::write(folder.path().join("claim.go"), "").expect("written");
+        let entry = entry_with_claim(folder.path(), "runs/r7/report/train:claim", winner, "wait");
+        let output = entry.wait_with_output().expect("its end");
+        assert!(output.status.success(), "{output:?}");
+        let cancelled = fs::read_to_string(folder.path().join("cancelled")).expect("calls");
+        assert_eq!(cancelled, expected.map(|id| format!("--state=PENDING {id}\n")).concat(), "{winner}");
+    }
 }
 
 /// Continues after job 7, a piece of the same chain, and prints a message; `$2` is a folder.

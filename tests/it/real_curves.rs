@@ -242,16 +242,24 @@ fn curves_with_plateaus_are_foretold_and_stopped_as_well() {
         let (whole, _, _) = held(&curves);
         let (stops, wrong, saved) = stopped(&curves);
         let (given_up, lost) = given_up(&curves);
-        for schedule in ["constant", "cosine", "linear", "warm-up"] {
-            println!("{schedule}:");
-            let is_of = |curve: &Curve| curve.setting.contains(&format!(", {schedule},"));
-            let of_schedule: Vec<Curve> = curves.iter().filter(|curve| is_of(curve)).cloned().collect();
-            held(&of_schedule);
-            stopped(&of_schedule);
-        }
         assert!(curves.len() >= 99 && (0.87..=0.95).contains(&whole), "{whole}");
         assert!(stops >= 25 && share(wrong, stops) <= 0.03 && saved > 0.1, "{wrong} of {stops}, {saved}");
         assert!(share(lost, given_up) <= 0.15, "{lost} of {given_up}");
+    }
+}
+
+/// Prints the figures of docs/stopping.md for each schedule of the learning rate.
+#[test]
+#[ignore = "predicts all curves once more: tests/long runs it"]
+fn curves_of_each_schedule_are_foretold() {
+    let curves = plateaus().concat();
+    for schedule in ["constant", "cosine", "linear", "warm-up"] {
+        println!("{schedule}:");
+        let is_of = |curve: &Curve| curve.setting.contains(&format!(", {schedule},"));
+        let of_schedule: Vec<Curve> = curves.iter().filter(|curve| is_of(curve)).cloned().collect();
+        let (whole, _, _) = held(&of_schedule);
+        let (_, wrong, _) = stopped(&of_schedule);
+        assert!(whole >= 0.8 && wrong <= 3, "{schedule}: {whole}, {wrong}");
     }
 }
 

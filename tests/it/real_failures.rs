@@ -1,7 +1,6 @@
 //! Failures: ranks that crash, an sbatch that refuses, a controller that does not answer.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::real_cluster::start;
 use crate::real_user::{Done, TestUser, job, user, wait_for, wait_within};
+use crate::sandbox::write_program;
 
 /// Runs ranks, one of which fails at once while the others would run forever.
 fn check_crash(user: &TestUser<'_>, name: &str, command: &Value, exit: &str, message: &str) {
@@ -107,8 +107,8 @@ fn a_silent_controller_is_told_and_nothing_is_lost() {
     let bin = user.folder.join("bin");
     fs::create_dir(&bin).expect("a folder");
     let sbatch = user.ask("sh", &["-c", "command -v sbatch"]);
-    user.write("bin/sbatch", &format!("#!/bin/sh\nkill -STOP {controller}\nexec {} \"$@\"\n", sbatch.trim()));
-    fs::set_permissions(bin.join("sbatch"), fs::Permissions::from_mode(0o755)).expect("a program");
+    let text = format!("#!/bin/sh\nkill -STOP {controller}\nexec {} \"$@\"\n", sbatch.trim());
+    write_program(&bin.join("sbatch"), &text);
     let path = user.path_after(&bin);
     let unclear = ["submit", "plan.json", "-j", "before", "--run-id", "third", "--set", "slurm_timeout=1s"];
     let done = user.hsched_with(&[("PATH", &path)], &unclear);

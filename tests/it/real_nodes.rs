@@ -1,7 +1,6 @@
 //! Stopped ranks, slow nodes and nodes that fail their check, on a real Slurm.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
 
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::real_cluster::{Cluster, STEADY, started, try_start};
 use crate::real_user::{TestUser, job, wait_for};
+use crate::sandbox::write_program;
 
 /// Each test has its own nodes.
 const NODES: &str = "partition slow default default_time=10\npartition unfit default_time=10\n\
@@ -106,8 +106,7 @@ fn a_node_whose_gpu_hangs_fails_its_check_and_the_job_goes_elsewhere() {
     let bin = user.folder.join("bin");
     fs::create_dir(&bin).expect("a folder");
     let program = "#!/bin/bash\nif [[ $SLURMD_NODENAME == w1 ]]; then exec sleep 600; fi\necho '12, 16384'\n";
-    user.write("bin/nvidia-smi", program);
-    fs::set_permissions(bin.join("nvidia-smi"), fs::Permissions::from_mode(0o755)).expect("a program");
+    write_program(&bin.join("nvidia-smi"), program);
     let mut job = job("checked", 1, "echo $SLURMD_NODENAME >>began");
     for (key, value) in [("preflight", json!(true)), ("retries", json!(0))] {
         job[key] = value;

@@ -290,7 +290,7 @@ fn another_member_leads_where_the_leader_was_killed_and_no_run_is_lost_or_double
     assert_eq!(pool.allocations.len(), 2);
     wait_for("the first runs", || (pool.ended() >= 2).then_some(()));
     let killed = pool.kill_leader();
-    pool.wait_for_end(Duration::from_secs(150));
+    pool.wait_for_end(Duration::from_secs(300));
     pool.check(&[killed.1]);
     assert_eq!(pool.completed(), 12, "{}", pool.output());
 }

@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use crate::real_pool::{Pool, cluster, now};
 use crate::real_user::{TestUser, wait_for, wait_within};
+use crate::sandbox::write_program;
 
 /// An `sbatch` that submits, but does not get Slurm's answer.
 const DEAF: &str = "#!/bin/sh
@@ -29,8 +29,7 @@ fn tasks_of_an_array_run_each_job_once_although_an_answer_is_lost_and_the_leader
     let user = TestUser::new(&cluster, "array", "");
     let folder = user.folder.join("deaf");
     fs::create_dir(&folder).expect("a folder");
-    fs::write(folder.join("sbatch"), DEAF).expect("a program");
-    fs::set_permissions(folder.join("sbatch"), fs::Permissions::from_mode(0o755)).expect("a mode");
+    write_program(&folder.join("sbatch"), DEAF);
     let path = user.path_after(&folder);
     let options = ["--gpus", "2", "--time", "5m", "--at-most", "2", "--array"];
     let pool = Pool::submit_with(user, 16, 1.5, &options, &[("PATH", &path)]);
@@ -47,7 +46,7 @@ fn tasks_of_an_array_run_each_job_once_although_an_answer_is_lost_and_the_leader
     let killed = pool.kill_leader();
     wait(16);
     // No task is left when the jobs have ended.
-    pool.wait_for_end(Duration::from_secs(60));
+    pool.wait_for_end(Duration::from_secs(300));
     pool.check(&[killed.1]);
     assert_eq!(most.get(), 2, "{}", pool.output());
     assert_eq!(pool.completed(), 16, "{}", pool.output());

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::real_cluster::{STEADY, repository, start, start_fast};
 use crate::real_user::{Done, TestUser, wait_for};
+use crate::sandbox::write_program;
 
 const NODES: &str =
     "partition gpu default max_time=infinite default_time=60\nv1 cpus=16 memory=8000 gpus=v100:4\n";
@@ -23,15 +24,12 @@ fn other(user: &TestUser<'_>, file: &str) -> String {
 /// Returns a `PATH` with an `scontrol` that calls the real one and, after an update, kills hsched before the
 /// answer arrives.
 fn killer(user: &TestUser<'_>) -> String {
-    use std::os::unix::fs::PermissionsExt;
     let folder = user.folder.join("killer");
     fs::create_dir(&folder).expect("a folder");
     let real = user.ask("sh", &["-c", "command -v scontrol"]);
     let text =
         format!("#!/bin/bash\n{} \"$@\"\nif [[ $1 == update ]]; then kill -9 $PPID; fi\n", real.trim());
-    let path = folder.join("scontrol");
-    fs::write(&path, text).expect("written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    write_program(&folder.join("scontrol"), &text);
     user.path_after(&folder)
 }
 

@@ -1,7 +1,6 @@
 //! `hsched run` in allocations of a real Slurm: ranks are steps, and jobs continue in the next allocation.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use crate::cli_run::TRAIN;
 use crate::real_cluster::{Cluster, STEADY, start, started, try_start};
 use crate::real_user::{TestUser, wait_for, wait_within};
+use crate::sandbox::write_program;
 
 /// Two nodes, each with two V100s and two T4s.
 static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| try_start(nodes(2).path(), STEADY));
@@ -131,7 +131,7 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
 
     // The processes of the fake nodes are on this machine.
     let id = run.in_queue("%i");
-    let pid = wait_for("hsched runs", || hsched_of(id.trim()));
+    let pid = wait_for("hsched runs", || hsched_of(&run.user, id.trim()));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
         .expect("is there");
     wait_for("the end of the job", || run.in_queue("%i").trim().is_empty().then_some(()));
@@ -141,9 +141,10 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
     assert_eq!(run.saved("wide").len(), after);
 }
 
-/// Returns the process of `hsched run` in a Slurm job, while there is one.
-fn hsched_of(job: &str) -> Option<i32> {
-    let wanted = format!("SLURM_JOB_ID={job}");
+/// Returns the process of `hsched run` in a Slurm job, while there is one. Jobs of other clusters have the same ids.
+fn hsched_of(user: &TestUser<'_>, job: &str) -> Option<i32> {
+    let configuration = user.cluster_folder().join("etc/slurm.conf");
+    let wanted = [format!("SLURM_JOB_ID={job}"), format!("SLURM_CONF={}", configuration.display())];
     let is_run = |pid: i32| {
         let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
         let command = read("cmdline");
@@ -151,7 +152,9 @@ fn hsched_of(job: &str) -> Option<i32> {
         let program = words.next().unwrap_or_default();
         program == env!("CARGO_BIN_EXE_hsched").as_bytes()
             && words.next() == Some(&b"run"[..])
-            && read("environ").split(|byte| *byte == 0).any(|candidate| candidate == wanted.as_bytes())
+            && wanted
+                .iter()
+                .all(|wanted| read("environ").split(|byte| *byte == 0).any(|word| word == wanted.as_bytes()))
     };
     let pids = fs::read_dir("/proc")
         .expect("a folder")
@@ -166,9 +169,7 @@ fn in_a_job_of_one_node_the_environment_is_answer_enough() {
     fs::create_dir(user.folder.join("bin")).expect("a folder");
     for command in ["scontrol", "srun", "squeue", "sacct", "scancel"] {
         let no = "#!/bin/sh\necho 'error: Unable to contact slurm controller' >&2\nexit 1\n";
-        user.write(&format!("bin/{command}"), no);
-        let path = user.folder.join("bin").join(command);
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        write_program(&user.folder.join("bin").join(command), no);
     }
     let seen = "env >seen.$HSCHED_JOB; exec bash train.sh";
     let job_file = |name: &str| job(name, 3, "max_gpus: 1").replace("[bash, train.sh]", &format!("{seen:?}"));
@@ -260,9 +261,12 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// Returns the allocation as Slurm shows it; another test may have a job on the same cluster.
+    /// Returns the allocation as Slurm shows it; another test may have one on the same cluster.
     fn in_queue(&self, format: &str) -> String {
-        self.user.ask("squeue", &["--noheader", "--name=hsched-run", &format!("--format={format}")])
+        let text =
+            self.user.ask("squeue", &["--noheader", "--name=hsched-run", &format!("--format=%Z {format}")]);
+        let here = format!("{} ", self.user.folder.display());
+        text.lines().filter_map(|line| line.strip_prefix(&here)).collect::<Vec<_>>().join("\n")
     }
 
     /// Makes an allocation that Slurm has requeued start soon: Slurm would hold it back for two minutes.

@@ -49,8 +49,8 @@ const ENDS: [&str; 9] = [
     "TIMEOUT",
 ];
 
-/// Maximum time of a wait that has no limit of its own, far more than a loaded machine needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time of a wait that has no limit of its own, far more than a busy machine needs.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A rank's command: records the environment and the directory of the rank.
 pub const PROBE: &str =

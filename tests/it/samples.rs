@@ -1,7 +1,6 @@
 //! The sampler of job scripts: its output, and that it never affects a rank.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::real_cluster::repository;
 use crate::real_user::wait_for;
+use crate::sandbox::write_program;
 
 /// Rank `$3` of two on a node, which runs `$4`; `$2` is a folder.
 const RANK: &str = r#"
@@ -43,9 +43,7 @@ impl Node {
         }
         std::os::unix::fs::symlink("7", folder.path().join("fence/1")).expect("a link");
         if let Some(text) = nvidia_smi {
-            let path = folder.path().join("bin/nvidia-smi");
-            fs::write(&path, text).expect("writes");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+            write_program(&folder.path().join("bin/nvidia-smi"), text);
         }
         Self { folder }
     }
@@ -70,6 +68,11 @@ impl Node {
         command.env("PATH", path).env("HSCHED_SAMPLE_S", "1").env_remove("CUDA_VISIBLE_DEVICES");
         command.envs(variables.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash")
+    }
+
+    /// Returns a shell command that waits for the file `go`, or for the end of this node if the test fails.
+    fn wait(&self) -> String {
+        format!("while [ -e {0} ] && [ ! -e {0}/go ]; do sleep 0.05; done", self.path().display())
     }
 
     /// Returns the whole lines of the samples so far.
@@ -102,7 +105,7 @@ fn end(rank: Child) -> (Option<i32>, String) {
 fn the_number_of_slots_is_for_the_sampler_alone() {
     let node = Node::new(None);
     let go = node.path().join("go");
-    let line = format!("echo ${{HSCHED_SLOTS-none}} >&2; until [ -e {} ]; do sleep 0.05; done", go.display());
+    let line = format!("echo ${{HSCHED_SLOTS-none}} >&2; {}", node.wait());
     let rank = node.start_with(&[("HSCHED_SLOTS", "3")], 0, &line);
     let header = wait_for("the first line of the samples", || node.lines().into_iter().next());
     assert_eq!(header["slots"], 3, "{header}");
@@ -114,19 +117,20 @@ fn the_number_of_slots_is_for_the_sampler_alone() {
 fn a_node_is_sampled_once_for_all_its_ranks() {
     let node = Node::new(Some(SMI));
     let go = node.path().join("go");
-    let wait = format!("until [ -e {} ]; do sleep 0.05; done", go.display());
+    let wait = node.wait();
     let second = node.start(1, &wait);
     let first = node.start(
         0,
-        &format!("echo '12 data' >$HSCHED_PROGRESS; timeout 1 bash -c 'while :; do :; done'; {wait}; exit 3"),
+        &format!("echo '12 data' >$HSCHED_PROGRESS; (ulimit -t 1; while :; do :; done); {wait}; exit 3"),
     );
-    let sample = node.sample("a sample of a busy rank", |line| {
-        line["cpu_s"][0].as_f64().is_some_and(|time| time > 0.5) && line["cpu_s"][1].is_number()
+    // A sample has only the GPUs for which nvidia-smi has printed a line since the sample before.
+    let sample = node.sample("a sample of a busy rank and of both GPUs", |line| {
+        let is_busy = line["cpu_s"][0].as_f64().is_some_and(|time| time > 0.5);
+        is_busy && line["cpu_s"][1].is_number() && line["gpu"] == json!([97, 0])
     });
     let header = json!({"schema": "hsched.samples/1", "node": "n1", "interval_s": 1});
     assert_eq!(node.lines()[0], header);
     assert_eq!(sample["ranks"], json!([0, 1]));
-    assert_eq!(sample["gpu"], json!([97, 0]));
     assert_eq!(sample["memory_mib"], json!([10240, 12]));
     assert_eq!(sample["power_w"], json!([61.23, null]));
     assert_eq!((&sample["steps"], &sample["phase"]), (&json!([12, null]), &json!(["data", null])));
@@ -138,6 +142,19 @@ fn a_node_is_sampled_once_for_all_its_ranks() {
     wait_for("the end of nvidia-smi", || (node.left() == 0).then_some(()));
     let starts = fs::read_to_string(node.path().join("bin/starts")).expect("a start");
     assert!(node.lines().len() > 2 && starts == "start\n", "{starts}");
+}
+
+/// On a busy node, the time to read a line may be up before its end.
+#[test]
+fn a_line_of_nvidia_smi_that_comes_in_parts_is_read_whole() {
+    let parts =
+        "while :; do printf 0; sleep 0.7; printf ', GPU-aa, 9'; sleep 0.7; echo '7, 10240, 61.23'; done";
+    let node = Node::new(Some(&format!("#!/bin/bash\n{parts}\n")));
+    let rank = node.start(0, &node.wait());
+    let sample = node.sample("values of the GPU", |line| line["gpu"].is_array());
+    assert_eq!((&sample["gpu"], &sample["memory_mib"]), (&json!([97, null]), &json!([10240, null])));
+    fs::write(node.path().join("go"), "").expect("writes");
+    assert_eq!(end(rank).0, Some(0));
 }
 
 #[test]
@@ -169,10 +186,7 @@ fn a_sampler_that_cannot_work_changes_nothing() {
             fs::write(node.path().join("report/samples"), "in the way").expect("writes");
         }
         let go = node.path().join("go");
-        let rank = node.start(
-            0,
-            &format!("until [ -e {} ]; do sleep 0.05; done; echo ${{HSCHED_PROGRESS-none}}", go.display()),
-        );
+        let rank = node.start(0, &format!("{}; echo ${{HSCHED_PROGRESS-none}}", node.wait()));
         if has_samples {
             node.sample("a sample", |line| text != once || line["gpu"] == json!([5, null]));
         }

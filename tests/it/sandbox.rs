@@ -37,8 +37,8 @@ jobs:
 const ARGUMENT_END: char = '\u{1d}';
 const CALL_END: char = '\u{1c}';
 
-/// Maximum time of a command or a wait; every command here is much faster, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time of a command or a wait, far more than a busy machine needs.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The whole environment of a run of `hsched`.
 pub struct Sandbox {
@@ -95,8 +95,7 @@ impl Sandbox {
             "#!/bin/sh\nroot='{root}'\nPATH=/usr/bin:/bin\nenv >\"$root/env.{name}\"\n\
              {{ printf '%s\\035' \"$@\"; printf '\\034'; }} >>\"$root/calls.{name}\"\n{lines}\n"
         );
-        fs::write(&path, text).expect("a program");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        write_program(&path, &text);
         self
     }
 
@@ -287,6 +286,15 @@ impl Ran {
         assert!(self.stdout.ends_with('\n'), "{}", self.stdout);
         serde_json::from_str(&self.stdout).expect("one JSON value")
     }
+}
+
+/// Creates a program. Another process writes it: a program that another test starts at this moment would inherit a file
+/// that is open here, and a file that any process has open for writing cannot be executed.
+pub fn write_program(path: &Path, text: &str) {
+    let mut install = std::process::Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(path);
+    let output = assert_cmd::Command::from_std(install).write_stdin(text).output().expect("runs");
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// Returns the permission bits of a file or folder.

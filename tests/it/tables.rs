@@ -1,10 +1,9 @@
 //! A job script uses the shares for the allocated GPUs if these differ from the plan, or explains why it cannot.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
 use crate::real_cluster::repository;
+use crate::sandbox::write_program;
 
 /// A job planned on two V100s of one node, with tables for four V100s on two nodes and for one A100.
 const SCRIPT: &str = r#"
@@ -24,9 +23,8 @@ fn run(hosts: &str, gres: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let line = |gres: &&str| format!("   Nodes=n CPU_IDs=0-3 Mem=100 GRES={gres} MinCPUsNode=1");
     let details: String = gres.iter().map(line).collect();
-    let program = folder.path().join("scontrol");
-    fs::write(&program, format!("#!/bin/sh\necho 'JobId=7 TRES=gres/gpu=2{details}'\n")).expect("written");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let text = format!("#!/bin/sh\necho 'JobId=7 TRES=gres/gpu=2{details}'\n");
+    write_program(&folder.path().join("scontrol"), &text);
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("bash");
     command.args(["-uc", SCRIPT, "script"]).arg(repository()).arg(hosts);

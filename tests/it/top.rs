@@ -101,8 +101,10 @@ fn jobs_are_shown_as_they_go_on_and_keys_are_obeyed() {
     let run = bench.start("run jobs.yaml --devices cpu:1");
     wait_for("the state", || bench.sandbox.state("state.json").exists().then_some(()));
     tmux.keys(&["$H top", "Enter"]);
-    let shown = tmux.sees("1 running, 1 waiting");
-    assert!(shown.contains("hsched top: this machine") && shown.contains("q quit"), "{shown}");
+    // The line of keys is drawn last.
+    let is_whole = |shown: &String| shown.contains("1 running, 1 waiting") && shown.contains("q quit");
+    let shown = wait_for("the whole screen", || Some(tmux.shown()).filter(is_whole));
+    assert!(shown.contains("hsched top: this machine"), "{shown}");
     tmux.sees("/4000");
     tmux.tmux(&["resize-window", "-t", "t", "-x", "40", "-y", "10"]);
     let narrow = tmux.sees("l logs e explain c cancel q quit");

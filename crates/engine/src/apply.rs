@@ -5,7 +5,7 @@ use crate::{
     Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, ResumePoint, Rules,
     ScriptJob, Stage, State, StopProgress, Submission, SubmissionKey,
 };
-use hsched_model::{JobId, NodeName, Time};
+use hsched_model::{Availability, JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;
 
 /// Applies an event to the state; returns the action that stores newly measured speeds, if there are any.
@@ -51,7 +51,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
                 script.hear(at, news);
                 return None;
             }
-            let State { jobs, cache, contributor, nodes_down, node_times, .. } = state;
+            let State { jobs, cache, contributor, nodes_down, nodes_reserved, node_times, .. } = state;
             let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == of.job)?;
             let attempt = &tracked.submission(of)?.attempt;
             if let News::Epoch(report) = news
@@ -59,7 +59,8 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             {
                 node_times.observe(tracked, attempt, report);
             }
-            let on_lost_node = attempt.gpus.0.keys().any(|node| nodes_down.contains(node));
+            let is_lost = |node: &NodeName| nodes_down.contains(node) && !nodes_reserved.contains(node);
+            let on_lost_node = attempt.gpus.0.keys().any(is_lost);
             let news = match news {
                 // The job failed because its node was down.
                 News::Ended { end: End::Failed { .. }, at } if on_lost_node => {
@@ -85,13 +86,19 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             state.find_mut(&of.job)?.found(at, of, *job_id, submit_time.as_ref());
             None
         }
-        Event::NodeDown { node, .. } => {
+        Event::NodeDown { node, state: availability, .. } => {
             state.nodes_down.insert(node.clone());
-            state.jobs.iter_mut().for_each(|tracked| tracked.excuse(at, node, rules));
+            if *availability == Availability::Reserved {
+                state.nodes_reserved.insert(node.clone());
+            } else {
+                state.nodes_reserved.remove(node);
+                state.jobs.iter_mut().for_each(|tracked| tracked.excuse(at, node, rules));
+            }
             None
         }
         Event::NodeBack { node } | Event::NodeGone { node } => {
             state.nodes_down.remove(node);
+            state.nodes_reserved.remove(node);
             None
         }
     }

@@ -7,7 +7,7 @@ use crate::{
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
-use hsched_plan::{Decision, Placement, Sharing};
+use hsched_plan::{Decision, Placement};
 
 /// The limit of a pending next piece is lowered if the new limit is at most this fraction of it.
 const SHORTER: f64 = 0.75;
@@ -69,7 +69,7 @@ impl PlanExecutor<'_> {
         for job in 0..self.view.names.len() {
             let Some(submission) = due(self.view.tracked(state, job), self.at, self.rules) else { continue };
             let slots = self.view.problem.slots(submission.attempt.gpus.iter());
-            let placement = Placement::new(&self.view.problem, job, &slots, Sharing::Balanced);
+            let placement = Placement::new(&self.view.problem, job, &slots, self.sharing);
             if let Some(submission) = self.view.tracked_mut(state, job).phase.submissions_mut().first_mut() {
                 submission.attempt.has_next = true;
             }

@@ -217,7 +217,10 @@ fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
     let down: Vec<&Node> =
         seen.cluster.nodes.iter().filter(|node| !usable(node) && !node.gpus.is_empty()).collect();
     let names: BTreeSet<&NodeName> = down.iter().map(|node| &node.name).collect();
-    let new = down.iter().filter(|node| !state.nodes_down.contains(&node.name));
+    let is_reserved = |node: &Node| node.state.availability() == Availability::Reserved;
+    // A reserved node may also fail.
+    let fails = |node: &Node| state.nodes_reserved.contains(&node.name) && !is_reserved(node);
+    let new = down.iter().filter(|node| !state.nodes_down.contains(&node.name) || fails(node));
     let new = new.map(|node| Event::NodeDown {
         node: node.name.clone(),
         state: node.state.availability(),

@@ -11,8 +11,8 @@ use crate::{
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{Capacity, PlanFile, SolvedProblem};
 use hsched_plan::{
-    Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot,
-    verify,
+    Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Sharing,
+    Slot, verify,
 };
 
 /// Two epoch times that differ by at most this fraction count as equal: the new shares are not worth a stop.
@@ -50,6 +50,8 @@ pub(super) struct PlanExecutor<'a> {
     pub rules: &'a Rules,
     run: &'a str,
     policy: &'static str,
+    /// How the policy divides batches.
+    pub sharing: Sharing,
     pub at: Time,
 }
 
@@ -66,8 +68,8 @@ pub(super) fn execute_plan(
     planner: &Planner<'_>,
     at: Time,
 ) -> Effects {
-    let carrier =
-        PlanExecutor { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
+    let (run, policy, sharing) = (planner.run, planner.policy.name(), planner.policy.sharing());
+    let carrier = PlanExecutor { view, plan, cluster, rules, run, policy, sharing, at };
     let asked = plan.plan().questions.iter();
     let questions = asked.map(|(job, placement)| carrier.question(state, *job, placement)).collect();
     let inquiries = plan.plan().inquiries.iter().map(|job| carrier.inquiry(state, *job)).collect();
@@ -106,7 +108,7 @@ impl PlanExecutor<'_> {
             let Submission { attempt, stage } = tracked.phase.submissions().get(place)?;
             let (of, job_id, why) = (attempt.key(name), attempt.job_id?, why.clone());
             match stage {
-                Stage::Running => Some(Action::Stop { of, job_id, then: AfterStop::GoOn, why }),
+                Stage::Running => Some(Action::Stop { of, job_id, then, why }),
                 Stage::Pending => Some(Action::Cancel { of, job_id, why }),
                 Stage::Meant | Stage::Stopping { .. } => None,
             }
@@ -354,7 +356,11 @@ impl PlanExecutor<'_> {
         let attempt = SubmissionRecord { unmeasured: tracked.unmeasured, ..run.attempt(intent, self.at) };
         let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(match self.rules.backend {
-            BackendKind::Queue => attempt.within(walltime, tracked.resumes()),
+            BackendKind::Queue => attempt.within(
+                walltime,
+                tracked.resumes(),
+                tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace),
+            ),
             // Local devices have no time limit that cuts a job.
             BackendKind::Devices => attempt,
         });

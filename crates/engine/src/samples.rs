@@ -1,5 +1,7 @@
 //! Samples: the activity of a job's ranks once a minute, and the GPU use derived from it.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use hsched_model::number::to_f64;
@@ -97,13 +99,13 @@ impl RankSample {
 }
 
 impl SampledUse {
-    /// Returns the use that samples show. Each sample stands for the time since the previous one of its node,
-    /// at most twice the interval.
-    pub fn of(nodes: &[NodeSamples]) -> Self {
+    /// Returns the use that the samples of a period show. Each sample stands for the time since the previous
+    /// one of its node, at most twice the interval.
+    pub fn of(nodes: &[NodeSamples], period: &RangeInclusive<Time>) -> Self {
         let mut total = Self::default();
         for node in nodes {
             total.slots = total.slots.max(Some(node.slots).filter(|slots| *slots > 1));
-            for pair in node.samples.windows(2) {
+            for pair in node.samples.windows(2).filter(|pair| period.contains(&pair[1].at)) {
                 let time = pair[1].at.since(pair[0].at).0.clamp(0.0, 2.0 * node.interval.0);
                 for rank in &pair[1].ranks {
                     total.add(rank, time, node.slots);
@@ -169,9 +171,16 @@ mod tests {
             energy_j: 60.0 * 300.0 + 60.0 * 50.0 + 120.0 * 60.0,
             slots: None,
         };
-        assert_eq!(SampledUse::of(&nodes), expected);
+        let always = Time(f64::NEG_INFINITY)..=Time(f64::INFINITY);
+        assert_eq!(SampledUse::of(&nodes, &always), expected);
+        // The samples of a parked training are those of all its submissions.
+        let second = SampledUse::of(&nodes, &(Time(61.0)..=Time(999.0)));
+        assert_eq!(
+            (second.sampled, second.idle, second.energy_j),
+            (Seconds(60.0), Seconds(60.0), 60.0 * 50.0)
+        );
         // A run in one of three slots accounts for a third of the GPU.
-        let shared = SampledUse::of(&nodes.map(|node| NodeSamples { slots: 3, ..node }));
+        let shared = SampledUse::of(&nodes.map(|node| NodeSamples { slots: 3, ..node }), &always);
         let third = |whole: Seconds| Seconds(whole.0 / 3.0);
         let (sampled, idle, metered) =
             (third(expected.sampled), third(expected.idle), third(expected.metered));

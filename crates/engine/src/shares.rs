@@ -134,11 +134,8 @@ pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
 }
 
 /// Returns actions that give new shares to running submissions whose shares are based on speeds that turned
-/// out to be wrong, and marks the new shares in the state; none if the policy divides batches equally.
+/// out to be wrong, and marks the new shares in the state.
 pub(super) fn correct(state: &mut State, view: &View, sharing: Sharing) -> Vec<Action> {
-    if sharing == Sharing::Equal {
-        return Vec::new();
-    }
     let mut actions = Vec::new();
     for job in 0..view.names.len() {
         let holds = &view.problem.jobs[job].progress.holds;
@@ -154,8 +151,8 @@ pub(super) fn correct(state: &mut State, view: &View, sharing: Sharing) -> Vec<A
             if is_open || !is_movable(tracked, submission) || !submission.attempt.takes_shares(&tracked.job) {
                 return None;
             }
-            let placement = Placement::new(&view.problem, job, &hold.slots, Sharing::Balanced)?;
-            let after = placement.epoch.total();
+            let placement = Placement::new(&view.problem, job, &hold.slots, sharing)?;
+            let after = placement.epoch_as_shared(&view.problem, &view.problem.jobs[job]).total();
             if epoch - after <= SAME * epoch {
                 return None;
             }

@@ -21,6 +21,9 @@ use hsched_plan::throughput::Cache;
 pub struct State {
     /// Nodes with GPUs that accepted no new work at the last observation.
     pub nodes_down: BTreeSet<NodeName>,
+    /// Those of them that were reserved or under maintenance: jobs that run there go on.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub nodes_reserved: BTreeSet<NodeName>,
     /// Fingerprint of the last decision's input; an equal input needs no new decision.
     pub decided: Option<u64>,
     /// The time at which the policy wants to be called again even if the input is unchanged.
@@ -157,7 +160,7 @@ impl State {
 }
 
 impl JobState {
-    /// How long before its limit a job is asked to stop if it sets no grace.
+    /// How long before its limit a job is asked to stop if neither its submission nor its file has a grace.
     pub(super) const USUAL_GRACE: Seconds = Seconds(120.0);
     /// Reason of a pending job before the first decision about it.
     pub(super) const NOT_PLANNED: &str = "not planned yet";

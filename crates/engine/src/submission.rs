@@ -92,7 +92,7 @@ pub struct SubmissionRecord {
     /// The run whose race the submission has joined, if that is another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<String>,
-    /// The piece that the submission continues; it trains after that one has ended.
+    /// The piece that the submission continues; the submission trains after that piece has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Piece>,
     /// Whether the submission's next piece was queued, or could not be.
@@ -154,12 +154,15 @@ pub struct SubmissionRecord {
     /// The last new shares decided while the submission ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_shares: Option<Box<NewShares>>,
-    /// Whether the predicted epoch time was not based on a measurement.
+    /// Whether the predicted epoch time was based on assumed speeds that no measurement supported.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unmeasured: bool,
     /// The submission's time limit, if known.
     #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Seconds>,
+    /// How long before that limit the script asks the job to stop. Submissions of earlier versions lack it.
+    #[serde(default, rename = "grace_s", skip_serializing_if = "Option::is_none")]
+    pub grace: Option<Seconds>,
 }
 
 impl SubmissionKey {
@@ -227,23 +230,26 @@ impl SubmissionRecord {
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
-    /// Returns whether Slurm reports that the submission's request can never start, if the request is one that
-    /// can be changed in place; false for any other.
+    /// Returns whether Slurm reports that the submission's request, which can be changed in place, can never
+    /// start; false for a request that cannot be changed.
     pub(crate) fn cannot_start(&self) -> bool {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
-    /// Returns whether the submission ended so late that Slurm may have asked it to stop: Slurm does that
-    /// `grace` (at most half of the time limit) before the limit, or up to a minute earlier.
-    pub fn is_near_limit(&self, ended: Time, grace: Seconds) -> bool {
+    /// Returns whether the submission ended so late that Slurm may have asked it to stop. Slurm does so at the
+    /// submission's grace (at most half of the time limit) before the limit, or up to a minute earlier.
+    /// `usual` is the grace if the record has none.
+    pub fn is_near_limit(&self, ended: Time, usual: Seconds) -> bool {
+        let grace = self.grace.unwrap_or(usual);
         let ran = self.started.map(|started| ended.since(started).0);
         self.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - 60.0)
     }
 
     /// Returns the submission with its requested time limit; `resumes`, whether its job can resume,
-    /// determines the meaning of a limit that is too short.
-    pub fn within(self, walltime: Walltime, resumes: bool) -> Self {
-        Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), ..self }
+    /// determines the meaning of a limit that is too short. `grace` is how long before the limit
+    /// the script asks the job to stop.
+    pub fn within(self, walltime: Walltime, resumes: bool, grace: Seconds) -> Self {
+        Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), grace: Some(grace), ..self }
     }
 
     /// Applies the pending update to the submission's request.
@@ -335,6 +341,7 @@ impl SubmissionRecord {
             new_shares: None,
             unmeasured: false,
             limit: None,
+            grace: None,
         }
     }
 }

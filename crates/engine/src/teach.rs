@@ -16,8 +16,8 @@ pub(super) struct KnownSpeeds<'a> {
 }
 
 /// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
-/// length. If the length is not reported and no speed was measured yet, `seen` is used: the time since the
-/// previous epoch. Slow nodes give no information about the speed of a GPU type.
+/// length. If the length is not reported and no measurement supports the job's assumed speeds yet, `seen` is
+/// used: the time since the previous epoch. Slow nodes give no information about the speed of a GPU type.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,

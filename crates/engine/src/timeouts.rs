@@ -87,7 +87,7 @@ impl<'a> Timeouts<'a> {
 }
 
 /// Returns the first time after `after` at which an action is due without new events: a time named by the
-/// policy, a retry, or the end of the wait for a stopping submission.
+/// policy, a retry, or the end of the wait for a stopping or pending submission.
 pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
     let retry = |tracked: &JobState| match &tracked.phase {
         Phase::Waiting { not_before, .. } => *not_before,

@@ -189,8 +189,8 @@ pub struct TurnExecutor<'a, W: World + ?Sized, K: Keeper + ?Sized> {
 }
 
 impl<W: World + ?Sized, K: Keeper + ?Sized> TurnExecutor<'_, W, K> {
-    /// Stores a turn's planned actions, then reports its events and acts. The report comes after storing,
-    /// because an event that was not stored is seen again at the next turn.
+    /// Stores a turn's planned actions if they change the state, then reports its events and acts. The report
+    /// comes after storing, because an event that was not stored is seen again at the next turn.
     ///
     /// # Errors
     /// If storing fails; no further action may then be taken.
@@ -238,7 +238,7 @@ fn act<W: World + ?Sized, E>(
                     None => world.submit(run, intent),
                     Some(message) => Answer::Unreachable { message: message.clone() },
                 };
-                // If one request was lost, the next one would be lost as well.
+                // If Slurm deferred or did not get one request, the next one would fare the same.
                 if trouble.is_none()
                     && world.is_one_service()
                     && matches!(

@@ -160,7 +160,7 @@ fn progress(
         let stage = stage(tracked, submission, number, problem, &slots, at);
         HeldPlacement { slots, since: submission.attempt.meant, epoch: submission.attempt.epoch.0, stage }
     };
-    // The order is that of its submissions, because the plan executor maps one to the other.
+    // The holds are in the order of the submissions, because the plan executor maps one to the other.
     let holds: Vec<HeldPlacement> = tracked.shown().map(hold).collect();
     let under_way = |hold: &HeldPlacement| match hold.stage {
         hsched_plan::HoldStage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
@@ -292,7 +292,7 @@ impl<'a> Nowhere<'a> {
     }
 }
 
-/// Returns whether a pending job may get GPUs now.
+/// Returns whether a waiting job may get GPUs now.
 pub(super) fn is_ready(tracked: &JobState, at: Time) -> bool {
     let is_due = |not_before: Option<Time>| not_before.is_none_or(|moment| moment <= at);
     tracked.stray.is_none()

@@ -61,7 +61,7 @@ impl Lease {
     }
 }
 
-/// The maximum count of a type in a list of simulated devices.
+/// The maximum count of a type in a list of devices.
 const MOST: u32 = 10_000;
 
 /// The type of unknown GPUs.
@@ -74,8 +74,8 @@ pub struct DevicesError {
     text: String,
 }
 
-/// Returns the error message for a list of devices; the usual mistakes are types without a count, or with
-/// another character than a colon before the count.
+/// Returns the error message for a list of devices; the usual mistakes are types without a count, or without
+/// a colon before the count.
 fn refusal(text: &str) -> String {
     let typed = |part: &str| {
         let gpu_type = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
@@ -129,7 +129,7 @@ impl Devices {
         Self { nodes, taken: BTreeMap::new(), units: BTreeMap::new() }
     }
 
-    /// Returns the GPUs and MIG slices of this machine, as NVML lists them.
+    /// Returns the GPUs of this machine, as NVML lists them; a GPU in MIG mode is replaced by its slices.
     pub fn found(facts: &Facts) -> Self {
         let mut node = probe::node(facts);
         node.memory = node.memory.map(|memory| Usage { used: 0, ..memory });
@@ -149,9 +149,9 @@ impl Devices {
         Self::new(vec![(node, facts.gpus.iter().flat_map(units).collect())])
     }
 
-    /// Returns the GPUs of this machine that are visible under these `names`, which are indices or UUIDs; all
-    /// GPUs if there are no names. If NVML lists none at all, returns devices of unknown type with these
-    /// names.
+    /// Returns the GPUs of this machine that are visible under these `names`, which are indices or beginnings
+    /// of UUIDs; all GPUs if there are no names. Skips names without a GPU. If NVML lists no GPU at all,
+    /// returns devices of unknown type with these names.
     pub fn visible(facts: &Facts, names: &[String]) -> Self {
         let found = Self::found(facts);
         let (node, all) = found.nodes.into_iter().next().unwrap_or_else(|| (probe::node(facts), Vec::new()));
@@ -181,7 +181,7 @@ impl Devices {
         Self::new(vec![(node, devices)])
     }
 
-    /// Parses the devices to simulate: `cpu:4`, `v100:2,t4:2`.
+    /// Parses a list of devices without slots: `cpu:4`, `v100:2,t4:2`.
     ///
     /// # Errors
     /// If the text is not such a list.
@@ -359,7 +359,7 @@ impl Devices {
         words
     }
 
-    /// Returns the memory of a node that no submission uses, if it is known.
+    /// Returns how many bytes of a node's memory no submission uses, if known.
     pub(crate) fn free_memory(&self, node: &NodeName) -> Option<u64> {
         let nodes = self.cluster().nodes;
         nodes

@@ -108,7 +108,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Ends a parked training, as a rank does after waiting too long.
+    /// Asks a parked training to end, as a rank does that has waited too long.
     ///
     /// # Errors
     /// If the request cannot be written.
@@ -118,7 +118,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Returns the answers of the ranks; `None` if one of them has not answered.
+    /// Returns the answers of the ranks; `None` if one of the answers is missing or incomplete.
     pub(super) fn words(&self) -> Option<Vec<RankWord>> {
         let word =
             |rank: usize| serde_json::from_slice(&fs::read(self.beside(&format!(".{rank}"))).ok()?).ok();

@@ -26,7 +26,7 @@ use hsched_engine::clock::{Clock as _, SystemClock};
 // Messages of hsched to a guard, one byte each; end of file means that hsched has ended.
 /// Asks the script to save and end.
 pub(super) const STOP: u8 = b's';
-/// Ends the script and all its processes at once.
+/// Ends the script and all its processes without asking them to save.
 pub(super) const KILL: u8 = b'k';
 /// Starts the script that a guard holds back.
 pub(super) const GO: u8 = b'g';
@@ -39,8 +39,8 @@ pub struct GuardOrder {
     pub workdir: PathBuf,
     /// The file that identifies the guard, so that a later hsched can find the remaining processes.
     pub mark: PathBuf,
-    /// Time that processes get after SIGTERM if they must end at once: `srun` needs a moment to end its tasks
-    /// on other nodes.
+    /// Time that processes get after SIGTERM if the guard ends before the script: `srun` needs a moment to
+    /// end its tasks on other nodes.
     pub farewell: Duration,
     /// Whether the script waits for a message of hsched.
     pub is_held: bool,
@@ -77,8 +77,9 @@ const PAUSE_MS: u16 = 50;
 
 /// Starts a script and supervises it; returns its exit status, which is 128 or more after a signal, or 137 if
 /// hsched killed the script or has ended, and 85 if a request to stop ended the script before any rank
-/// started. A signal from a process other than hsched also ends the guard once the script is gone, so hsched
-/// can distinguish it from a failure of the job. Before the script starts, such a signal ends the guard at once.
+/// started. A signal from a process other than hsched ends the script, and then the guard itself, so hsched
+/// can distinguish it from a failure of the job. Before the script starts, such a signal ends the guard at
+/// once.
 ///
 /// When it returns, all processes of the script have ended. If standard input ends, hsched, which holds the
 /// other end, has ended, and the guard kills the script.
@@ -134,7 +135,7 @@ fn start(order: &GuardOrder, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
     script
 }
 
-/// Waits for the end of the script and relays messages.
+/// Relays messages until the guard has a reason to end; returns the reason. The script may still be running.
 fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<GuardEnd> {
     let mut is_asked = false;
     loop {

@@ -26,7 +26,7 @@ pub struct MemberWork {
     locks_from: Duration,
 }
 
-/// The leader's instructions to a member.
+/// The outcome of a member's work.
 #[derive(Debug, Default)]
 pub struct Instructions {
     /// Whether the member may leave.

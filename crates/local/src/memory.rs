@@ -30,7 +30,7 @@ pub(super) struct Peak {
 pub(super) struct SharedDevice {
     /// Total memory in bytes; `None` if no training parked there computes on a device.
     pub total: Option<u64>,
-    /// Memory that each parked job occupies.
+    /// Device memory that each parked job occupies, in bytes.
     pub held: Vec<u64>,
 }
 

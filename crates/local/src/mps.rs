@@ -78,7 +78,7 @@ impl Drop for MpsDaemon {
             // If the guard has ended, the daemon has also ended.
             let _ = words.write_all(&[STOP]);
         }
-        // Its script waits for the daemon for ten seconds at most.
+        // The script waits for the daemon only for a limited time.
         let _ = self.guard.wait();
         drop(words);
     }

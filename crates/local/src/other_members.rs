@@ -189,7 +189,7 @@ impl OtherMembers {
     }
 
     /// Returns the observed state of a submission of another member; `None` if the submission belongs to no
-    /// member of a pool.
+    /// member of a pool. Withdraws the order if the member is silent and has not claimed the submission.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -271,7 +271,7 @@ impl OtherMembers {
         self.leader.holder(of).map_or(Ok(()), |member| self.leader.demand(of, &member, demand))
     }
 
-    /// Returns the silent members about which to ask Slurm now.
+    /// Returns the silent members about which to ask Slurm now, and records that it is asked.
     pub fn doubts(&mut self, elapsed: Duration) -> Vec<MemberId> {
         let silent = self.others.iter().filter(|(_, other)| other.is_silent).map(|(id, _)| id.clone());
         let due: Vec<MemberId> = silent
@@ -325,7 +325,7 @@ impl OtherMembers {
         self.others.values().any(|other| other.idle.is_none() && other.why_closed.is_none())
     }
 
-    /// Dismisses the members that have been idle for a while and returns them.
+    /// Dismisses the members that accept orders and have been idle for at least `MAY_IDLE`, and returns them.
     ///
     /// # Errors
     /// If an order cannot be written.

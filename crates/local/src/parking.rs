@@ -147,9 +147,9 @@ impl Parking {
     }
 
     /// Makes room for a submission on devices: jobs parked there keep their memory, move it, or end. Parked
-    /// processes of the same job end, and all parked jobs end if the host has too little memory. Returns the
-    /// submissions to wait for, and messages. `spare` is the host memory left beside the submission, if
-    /// known.
+    /// processes of the same copy of its job end, and all parked jobs end if the host has too little memory.
+    /// Returns the submissions to wait for, and messages. `spare` is the host memory left beside the
+    /// submission, if known.
     pub(super) fn make_room(
         &mut self,
         of: &SubmissionKey,
@@ -255,8 +255,8 @@ impl Parking {
         self.parked.values_mut().for_each(|parked| drop(parked.guarded.kill()));
     }
 
-    /// Returns whether jobs parked on the same devices may have caused a failure; this is assumed once
-    /// per job.
+    /// Returns whether jobs parked on the same devices may have caused a job's failure. This is assumed once
+    /// per job; from then on, jobs parked on its devices end before it starts.
     pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
         let is_there = |parked: &ParkedTraining| {
             lease

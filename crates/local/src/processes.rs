@@ -141,8 +141,8 @@ impl Mark {
     }
 }
 
-/// Ends the remaining processes of a guard by its mark. A guard that was not killed has left no processes; it
-/// has also removed its mark, unless it failed or its script never started.
+/// Ends the remaining processes of a guard by its mark. A guard that was not killed has left no processes,
+/// even if its mark remains.
 pub(super) fn end_leftovers(mark: &Path) {
     let text = fs::read_to_string(mark).unwrap_or_default();
     let Some(mark) = Mark::parse(&text).filter(|mark| mark.boot == boot()) else { return };

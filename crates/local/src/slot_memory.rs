@@ -41,7 +41,7 @@ impl SlotMemory {
         );
     }
 
-    /// Returns whether a submission has begun.
+    /// Returns whether [`Self::begin`] has recorded a submission.
     pub(super) fn knows(&self, of: &SubmissionKey) -> bool {
         self.shares.contains_key(of)
     }

@@ -93,7 +93,7 @@ impl Waker {
         }
     }
 
-    /// Waits for an event up to this time, or forever with `None`. Returns all pending events in order.
+    /// Waits for an event for at most this time, or forever with `None`. Returns all pending events in order.
     pub fn wait(&self, most: Option<Duration>) -> Vec<Wake> {
         let first = match most {
             Some(most) => self.receiver.recv_timeout(most),

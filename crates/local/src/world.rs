@@ -69,7 +69,7 @@ pub struct LocalWorld<'a> {
 }
 
 impl<'a> LocalWorld<'a> {
-    /// Returns the devices without submissions.
+    /// Returns the world of these devices, without submissions.
     pub fn new(
         clock: &'a dyn Clock,
         directory: &'a StateDir,
@@ -158,8 +158,8 @@ impl<'a> LocalWorld<'a> {
         }
     }
 
-    /// Returns whether to ask for the remaining nodes: one may have been lost. Slurm may take minutes to
-    /// notice.
+    /// Returns whether to ask for the remaining nodes now, because one may have been lost; if so, records the
+    /// time. Slurm may take minutes to notice.
     pub fn doubts_nodes(&mut self) -> bool {
         let now = self.now();
         let within = |at: Option<Time>, most: Seconds| at.is_some_and(|at| now.since(at) < most);
@@ -175,7 +175,7 @@ impl<'a> LocalWorld<'a> {
         self.devices.keep(left);
     }
 
-    /// Returns the number of running submissions.
+    /// Returns the number of submissions that have not ended.
     pub fn at_work(&self) -> usize {
         self.running.values().filter(|running| running.ended.is_none()).count()
     }
@@ -185,7 +185,7 @@ impl<'a> LocalWorld<'a> {
         self.at_work() + self.parking.len()
     }
 
-    /// Returns the longest grace period of the running submissions.
+    /// Returns the longest grace period of the submissions that have not ended.
     pub fn longest_grace(&self) -> Seconds {
         let open = self.running.values().filter(|running| running.ended.is_none());
         Seconds(open.map(|running| running.grace.0).fold(0.0, f64::max))
@@ -305,7 +305,8 @@ pub(super) fn mark(root: &Path, of: &SubmissionKey) -> PathBuf {
 }
 
 impl LocalWorld<'_> {
-    /// Returns the observation of this process's submissions and devices.
+    /// Returns the observation of this process's submissions and devices. First ends the parked trainings of
+    /// ended jobs and continues switches.
     pub(super) fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let at = self.now();
         self.parking.end_done(state, at);

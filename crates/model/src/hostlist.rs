@@ -29,9 +29,9 @@ pub enum HostlistError {
 
 /// Returns the names of an expression, in the order written; duplicates are kept.
 ///
-/// The grammar is Slurm's: items separated by commas, each with any number of brackets that hold numbers and
-/// ranges (`r[1-2]n[01-03,7]-ib`). A range pads to the width of its first number. Empty items are skipped, so
-/// the empty text has no names.
+/// The grammar includes Slurm's: items separated by commas, each with any number of brackets that hold
+/// numbers and ranges (`r[1-2]n[01-03,7]-ib`). A range pads to the width of its first number. Empty items are
+/// skipped, so the empty text has no names.
 ///
 /// # Errors
 /// If brackets do not match or contain something else, a range is descending, or there are too many or too

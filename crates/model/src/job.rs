@@ -334,7 +334,7 @@ impl Precision {
     pub const NAMES: [(&'static str, Self); 4] =
         [("fp32", Self::Fp32), ("tf32", Self::Tf32), ("fp16", Self::Fp16), ("bf16", Self::Bf16)];
 
-    /// Returns whether every training GPU supports it.
+    /// Returns whether every training GPU supports the precision.
     pub fn is_everywhere(self) -> bool {
         matches!(self, Self::Fp32 | Self::Fp16)
     }

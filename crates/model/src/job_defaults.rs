@@ -3,7 +3,7 @@
 use crate::walltime::USUAL_MARGIN;
 use crate::{Bytes, Estimates, Job, RankNeeds, Seconds};
 
-/// Launch parameters of jobs in addition to their own.
+/// Launch parameters that jobs get in addition to their own, or if they set none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobDefaults {
     pub account: Option<String>,

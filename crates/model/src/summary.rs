@@ -15,7 +15,7 @@ pub struct TypeSummary {
     pub stranded: u32,
     /// Held by jobs, on nodes in any state.
     pub used: u32,
-    /// Unused, on nodes that are down, drained or in an unknown state.
+    /// Unused, on nodes that are down, restarting, drained or in an unknown state.
     pub down: u32,
     /// Unused, on nodes that are reserved or under maintenance.
     pub reserved: u32,

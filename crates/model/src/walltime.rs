@@ -28,7 +28,7 @@ struct WalltimeNeeds {
     margin: f64,
     /// Time to save at the end of a run.
     grace: Seconds,
-    /// Time before training in each run after the first.
+    /// Time before training in each run, if there are several.
     restart: Seconds,
     /// The shortest limit, unless `longest` is shorter.
     least: Seconds,

@@ -18,7 +18,7 @@ use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Sharing, Type
 pub(super) struct Admission {
     /// Jobs to place, ascending.
     pub jobs: Vec<usize>,
-    /// Maximum number of workers that these jobs can use.
+    /// Number of workers to use: at first the most that these jobs can use, fewer after failed attempts.
     pub workers: u32,
     /// The verdicts of the jobs not admitted.
     left_out: Vec<(usize, Verdict)>,

@@ -15,8 +15,8 @@ pub(super) fn samples_by_rank(samples: u64, batches: &[u64]) -> Vec<u64> {
 /// Returns the number of blocks that are full global batches, and the sizes of the blocks after them.
 ///
 /// The samples after the last full global batch form a separate block. If they are less than a quarter of
-/// one, or fewer than the ranks, they are merged with the last full batch, if there is one, into two equal
-/// blocks, or into one if two would still be too small.
+/// one, or fewer than the ranks, they are merged with the last full batch, if there is one, into two blocks
+/// that differ by at most one sample, or into one if two would still be too small.
 fn blocks(samples: u64, batches: &[u64]) -> (u64, Vec<u64>) {
     let (batch, ranks) = (batches.iter().sum::<u64>(), batches.len() as u64);
     let (whole, rest) = (samples / batch, samples % batch);

@@ -42,7 +42,7 @@ pub(super) fn epoch_time(
 }
 
 /// Returns the time of an epoch on `slots` if each rank keeps its batch, which `ranks` gives as GPU type and
-/// samples. The slowest rank determines the time. `None` if a speed is unknown.
+/// samples. The slowest rank determines the time. `None` if a speed is unknown, or if GPUs are left over.
 pub fn epoch_as_shared(
     problem: &Problem,
     job: &JobModel,

@@ -74,8 +74,8 @@ impl<'a> Dual<'a> {
         Some(dual)
     }
 
-    /// Returns those of the jobs that have no legal bundle with balanced shares, in order; after `stop`, only the
-    /// first of them.
+    /// Returns those of the jobs that have no legal bundle with balanced shares, in order; if `stop` returns
+    /// true, only those found until then.
     pub(super) fn impossible(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Vec<usize> {
         let kept = StepTimes::default();
         let mut dual = Dual::unpriced(problem, jobs, Some(&kept));
@@ -303,7 +303,7 @@ impl<'a> Dual<'a> {
         }
     }
 
-    /// Keeps the answer's plane; returns whether these prices are the best so far.
+    /// Keeps the answer's plane, and these prices if they are the best so far; returns whether they are.
     fn keep(&mut self, prices: &[f64], answer: &PriceResponse) -> bool {
         let best = answer.floor > self.value;
         if best {
@@ -385,7 +385,7 @@ mod tests {
         check(1.0, 9.0, 0.1 * EXACT);
         check(1.0, 1e12, FINEST);
         check(0.0, 1.0, FINEST);
-        // Prices may be worth more than the jobs' costs.
+        // The GPUs may be worth more than the jobs' costs.
         check(-3.0, 4.0, EXACT);
         check(f64::NEG_INFINITY, 4.0, EXACT);
         check(0.0, 0.0, EXACT);

@@ -24,7 +24,7 @@ pub struct Dues {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     pub met: usize,
-    /// Number of jobs with a deadline, including pending ones.
+    /// Number of jobs with a deadline, including those that the plan does not place.
     pub all: usize,
 }
 
@@ -104,7 +104,8 @@ impl Dues {
 }
 
 impl Deadlines {
-    /// Returns how many deadlines a plan meets; `None` if no job has one. A pending job meets none yet.
+    /// Returns how many deadlines a plan meets; `None` if no job has one. A job without a placement meets
+    /// none.
     pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
         let mut deadlines = Self { met: 0, all: 0 };
         for (model, verdict) in problem.jobs.iter().zip(plan.verdicts()) {

@@ -31,8 +31,8 @@ pub(super) fn order(pieces: &[DueJob]) -> Vec<usize> {
     let mut open: BinaryHeap<(u64, usize)> = BinaryHeap::new();
     let mut order = Vec::new();
     while order.len() < pieces.len() {
-        // There is at least one such job, because jobs on time fit before their deadlines, apart from
-        // rounding.
+        // At least one of the jobs left may end at `end`, because jobs on time fit before their deadlines,
+        // apart from rounding.
         while let Some(job) = latest.next_if(|&job| open.is_empty() || due[job] >= end * (1.0 - ROUNDING)) {
             open.push((length(pieces[job]), job));
         }

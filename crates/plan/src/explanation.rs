@@ -164,13 +164,13 @@ impl JobExplanation {
     }
 
     /// Returns how many seconds sooner the job ends with one more GPU (or replica) of a type (negative:
-    /// later), and whether that GPU is unused; `None` if the additional GPU is illegal.
+    /// later), and whether that GPU is unused; `None` if the job is not placed or that is impossible.
     pub fn gain(&self, gpu_type: usize) -> Option<(f64, bool)> {
         self.types[gpu_type].more.as_ref()?.difference(self.jct?)
     }
 
     /// Returns how many seconds later the job ends with one fewer GPU (or replica) of a type (negative:
-    /// sooner); `None` if that is illegal.
+    /// sooner); `None` if the job has none of the type or cannot spare one.
     pub fn loss(&self, gpu_type: usize) -> Option<f64> {
         let (sooner, _) = self.types[gpu_type].fewer.as_ref()?.difference(self.jct?)?;
         Some(-sooner)

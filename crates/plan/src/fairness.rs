@@ -38,8 +38,9 @@ pub(super) fn equal_share_times(problem: &Problem, jobs: &[usize]) -> Vec<f64> {
     jobs.iter().map(|&job| share.completion_time(job)).collect()
 }
 
-/// Returns the heterogeneity of the offered GPUs for these jobs (eq. 35): their mean speed divided by the
-/// speed of the slowest; 1 if all are equally fast, `None` if no GPU is usable.
+/// Returns the heterogeneity of the offered GPUs for the problem's jobs (eq. 35): the mean speed of the GPUs
+/// that any of them can use, divided by the speed of the slowest; 1 if all are equally fast, `None` if no GPU
+/// is usable.
 pub fn heterogeneity(problem: &Problem) -> Option<f64> {
     let jobs = problem.jobs.len();
     let share = EqualShare::new(problem, jobs);
@@ -61,7 +62,7 @@ impl<'a> EqualShare<'a> {
     }
 
     /// Returns ρ of a job on a type, as used by the paper's algorithms: for an affine record, the rate at the
-    /// batch of an equal share of the workers, max(1, B S / K).
+    /// batch of an equal share of the workers, max(1, B S n / K) for replicas of n GPUs.
     pub(super) fn rate(&self, job: usize, gpu_type: usize) -> Option<f64> {
         let model = &self.problem.jobs[job];
         let batch = to_f64(model.global_batch);

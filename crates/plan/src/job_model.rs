@@ -131,8 +131,8 @@ impl Default for Aims {
 }
 
 impl Aims {
-    /// Returns the goals of a job in a trace: durations count from the trace's start. Dates have no meaning
-    /// there.
+    /// Returns the goals of a job: durations count from time 0, the start of a plan or trace. Dates are left
+    /// out; callers for which they have a meaning set the deadline later.
     fn of(job: &Job) -> Self {
         let deadline = match job.deadline {
             Some(Deadline::Within(time)) => Some(Time(time.0)),

@@ -3,7 +3,7 @@
 //!
 //! A [`Policy`] takes one [`Problem`] and returns one [`Plan`], which [`verify()`] checks. A [`Placer`]
 //! assigns GPUs at one point in time; [`Replan`] turns it into a policy. Neither has access to Slurm, files,
-//! the clock or other policies, except a policy that it wraps. Only the [`Registry`] knows their names.
+//! the clock or other policies, except a policy that it wraps. The [`Registry`] finds them by name.
 
 pub mod curve;
 pub mod plan_file;

@@ -43,7 +43,7 @@ struct HostRemainder {
 
 impl Problem {
     /// Returns the GPUs that `jobs` may use, by node and type, if all other jobs keep the resources that they
-    /// have and are promised.
+    /// have and are promised, as far as `basis` counts them.
     ///
     /// A node offers no more GPUs than it has CPUs and memory for, assuming the neediest job that may run
     /// there.

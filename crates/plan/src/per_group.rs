@@ -3,68 +3,109 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::{Budget, Decision, Eligibility, JobModel, Plan, Policy, PolicyError, Problem, Room, WorkerNode};
+use crate::{
+    Budget, Decision, Eligibility, JobModel, Memory, Plan, Policy, PolicyError, Problem, Room, WorkerNode,
+};
 use hsched_model::NodeName;
+
+/// The version of the stored memory.
+const VERSION: u32 = 1;
 
 /// A policy for groups of nodes, such as the allocations of a pool.
 ///
-/// Groups are decided one after another. Each pending job of one GPU is first offered to the group with the
-/// most room for it and, if it gets nothing there, to the later groups. Pending jobs that need several GPUs
+/// Groups are decided one after another, each by a policy of its own, because a policy remembers what it has
+/// decided about its GPUs. Each pending job of one GPU is first offered to the group with the most room for it
+/// and, if it gets nothing there, to the later groups. Pending jobs that need several GPUs
 /// are offered to all groups in turn.
-pub struct PerGroup<G> {
-    policy: Box<dyn Policy>,
+pub struct PerGroup<G, M> {
     group: G,
+    make: M,
+    /// Has the name and the properties of the others, and decides nothing.
+    model: Box<dyn Policy>,
+    policies: BTreeMap<String, Box<dyn Policy>>,
+    /// Memories of groups that have not been decided since they were read.
+    memories: BTreeMap<String, Memory>,
 }
 
-impl<G, K: Ord> PerGroup<G>
+impl<G, M> PerGroup<G, M>
 where
-    G: Fn(&NodeName) -> K,
+    G: Fn(&NodeName) -> String,
+    M: Fn() -> Box<dyn Policy>,
 {
-    /// Returns the policy for groups named by `group`.
-    pub fn new(policy: Box<dyn Policy>, group: G) -> Self {
-        Self { policy, group }
+    /// Returns the policy for groups named by `group`; `make` makes the policy of one group.
+    pub fn new(make: M, group: G) -> Self {
+        let model = make();
+        Self { group, make, model, policies: BTreeMap::new(), memories: BTreeMap::new() }
     }
 
     /// Returns the nodes of each group.
-    fn groups(&self, problem: &Problem) -> Vec<Vec<usize>> {
-        let mut groups: BTreeMap<K, Vec<usize>> = BTreeMap::new();
+    fn groups(&self, problem: &Problem) -> BTreeMap<String, Vec<usize>> {
+        let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (number, node) in problem.nodes.iter().enumerate() {
             groups.entry((self.group)(&node.name)).or_default().push(number);
         }
-        groups.into_values().collect()
+        groups
+    }
+
+    /// Returns the policy of a group.
+    fn of(&mut self, group: &str) -> &mut dyn Policy {
+        let Self { make, policies, memories, .. } = self;
+        let begin = || {
+            let mut policy = make();
+            if let Some(memory) = memories.remove(group) {
+                policy.remember(&memory);
+            }
+            policy
+        };
+        policies.entry(group.to_owned()).or_insert_with(begin).as_mut()
     }
 }
 
-impl<G, K: Ord> Policy for PerGroup<G>
+impl<G, M> Policy for PerGroup<G, M>
 where
-    G: Fn(&NodeName) -> K,
+    G: Fn(&NodeName) -> String,
+    M: Fn() -> Box<dyn Policy>,
 {
     fn name(&self) -> &'static str {
-        self.policy.name()
+        self.model.name()
     }
 
     fn inner(&self) -> Option<&dyn Policy> {
-        Some(self.policy.as_ref())
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
-        Some(self.policy.as_mut())
+        Some(self.model.as_ref())
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
         let groups = self.groups(problem);
-        if groups.len() < 2 {
-            return self.policy.decide(problem, budget);
+        self.policies.retain(|group, _| groups.contains_key(group));
+        if let Some(group) = groups.keys().next().filter(|_| groups.len() == 1) {
+            return self.of(group).decide(problem, budget);
         }
-        let homes = homes(problem, &groups);
+        let (names, nodes): (Vec<String>, Vec<Vec<usize>>) = groups.into_iter().unzip();
+        let homes = homes(problem, &nodes);
         let mut merged = MergedPlans::default();
-        for (number, nodes) in groups.iter().enumerate() {
+        for (number, (name, nodes)) in names.iter().zip(&nodes).enumerate() {
             // A job that found no room in earlier groups is offered again.
             let is_offered = |job: usize| homes[job] <= number && !merged.is_placed(job);
-            let plan = self.policy.decide(&part(problem, nodes, is_offered), budget)?;
+            let part = part(problem, nodes, is_offered);
+            let plan = self.of(name).decide(&part, budget)?;
             merged.add(plan);
         }
         Ok(merged.plan())
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let decided = self.policies.iter().filter_map(|(group, policy)| Some((group, policy.memory()?)));
+        let waiting = self.memories.iter().map(|(group, memory)| (group, memory.clone()));
+        let all: BTreeMap<&String, Memory> = waiting.chain(decided).collect();
+        let text = serde_json::to_string(&all).ok().filter(|_| !all.is_empty())?;
+        Some(Memory { policy: self.name().to_owned(), version: VERSION, text })
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        let memories = (memory.version == VERSION).then(|| serde_json::from_str(&memory.text).ok()).flatten();
+        if let Some(memories) = memories {
+            (self.memories, self.policies) = (memories, BTreeMap::new());
+        }
     }
 }
 
@@ -122,14 +163,14 @@ fn rank(decision: &Decision) -> u8 {
     }
 }
 
-/// Returns the first group for each job: in turn, the one with the most free GPUs that the job can use, minus
-/// the GPUs that earlier jobs may take there. A job that needs several GPUs may fit into few groups, so it is
-/// offered to all.
+/// Returns the first group for each job. For a job of one GPU that can start now, this is in turn the one with
+/// the most free GPUs that the job can use, minus the GPUs that earlier jobs may take there. A job that needs
+/// several GPUs may fit into few groups, so it is offered to all.
 fn homes(problem: &Problem, groups: &[Vec<usize>]) -> Vec<usize> {
     let (free, rooms) = (free(problem), rooms(problem));
     let mut taken = vec![0; groups.len()];
     let home = |job: &JobModel| {
-        if !job.progress.holds.is_empty() || job.least_gpus() > 1 {
+        if !job.progress.is_ready() || job.least_gpus() > 1 {
             return 0;
         }
         let has_room = |node: usize| rooms[node].0 >= job.needs.cpus && rooms[node].1 >= job.needs.memory;
@@ -138,7 +179,11 @@ fn homes(problem: &Problem, groups: &[Vec<usize>]) -> Vec<usize> {
             if has_room(*node) { by_type.map(|(count, _)| *count).sum() } else { 0 }
         };
         let left = |group: usize| groups[group].iter().map(usable).sum::<i64>() - taken[group];
-        let home = (0..groups.len()).max_by_key(|&group| (left(group), Reverse(group))).unwrap_or(0);
+        let can_run = |node: &usize| {
+            problem.nodes[*node].up.iter().zip(&job.types).any(|(count, model)| *count > 0 && model.is_some())
+        };
+        let possible = (0..groups.len()).filter(|&group| groups[group].iter().any(can_run));
+        let home = possible.max_by_key(|&group| (left(group), Reverse(group))).unwrap_or(0);
         taken[home] += i64::from(job.most_gpus()).min(left(home).max(1));
         home
     };

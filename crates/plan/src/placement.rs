@@ -49,9 +49,9 @@ pub struct Rank {
     pub gpu_type: usize,
     /// Index among the job's ranks on the node.
     pub local_rank: u32,
-    /// Samples per global batch.
+    /// Samples per global batch; of its replica, if the job defines replicas.
     pub batch: u64,
-    /// Samples per epoch.
+    /// Samples per epoch; of its replica, if the job defines replicas.
     pub samples: u64,
 }
 
@@ -79,8 +79,8 @@ pub struct Quality {
 const CLOSED: f64 = 1e-9;
 
 impl Quality {
-    /// Returns the quality of a plan with this bound; `None` if the bound proves nothing, as a search of very
-    /// many jobs that was stopped early may return.
+    /// Returns the quality of a plan with this bound; `None` if the bound proves nothing, which can happen if
+    /// a search of very many jobs was stopped early.
     pub fn new(bound: &Bound, outcome: &PlanFigures) -> Option<Self> {
         let value = outcome.objective_value;
         // Both are rounded, so a bound slightly above the plan counts as met.
@@ -97,7 +97,8 @@ impl Quality {
 }
 
 impl Placement {
-    /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times.
+    /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times. A
+    /// job that prescribes equal shares gets them, whatever `sharing` is.
     ///
     /// `None` if that is illegal: an unusable type, a share that is too small, or too little memory for the
     /// batch.
@@ -117,6 +118,12 @@ impl Placement {
     /// Returns the source of the least certain speed among the placement's GPUs.
     pub fn basis(&self, model: &JobModel) -> SpeedBasis {
         self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
+    }
+
+    /// Returns the time of an epoch with the integer shares of the ranks.
+    pub fn epoch_as_shared(&self, problem: &Problem, job: &JobModel) -> EpochTime {
+        let ranks: Vec<(usize, u64)> = self.ranks.iter().map(|rank| (rank.gpu_type, rank.batch)).collect();
+        cost::epoch_as_shared(problem, job, &ranks, &self.slots).unwrap_or(self.epoch)
     }
 
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.

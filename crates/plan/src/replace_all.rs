@@ -43,7 +43,8 @@ impl BestAlone {
 
 impl ReplaceAll {
     pub(super) fn new(placer: Box<dyn Placer>, repacking: Repacking) -> Self {
-        Self { placer, floor: Floor::default(), repacking }
+        let floor = Floor::new(placer.sharing());
+        Self { placer, floor, repacking }
     }
 
     /// Returns the jobs that take part, by ascending time alone or, with deadlines, in due order: all jobs
@@ -143,7 +144,7 @@ impl Policy for ReplaceAll {
                 counts[slot.gpu_type] += slot.count;
             }
             if counts != self.floor.counts(*job) {
-                wants.push(Want { sharing: placement.sharing, ..Want::place(*job, counts) });
+                wants.push(Want::place(*job, counts));
             }
         }
         let is_placed: BTreeSet<usize> = placed.iter().map(|(job, _)| *job).collect();

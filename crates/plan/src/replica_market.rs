@@ -48,8 +48,8 @@ impl ReplicaMarket {
         Some(Self { bundles: Vec::new(), room, taken: Vec::new() })
     }
 
-    /// Gives each job replicas on at most this many GPUs; `value` is the value of a replica by row and type.
-    /// Returns whether all jobs have their minimum number.
+    /// Gives each job replicas, at first on at most this many GPUs; `value` is the value of a replica by row
+    /// and type. Returns whether all jobs have their minimum number.
     pub(super) fn solve(
         &mut self,
         problem: &Problem,
@@ -68,7 +68,7 @@ impl ReplicaMarket {
             }
             self.bundles.push(bundle);
         }
-        // A job does not return to a type that it has left.
+        // A job returns to a type that it has left only if the type has room.
         let mut left = vec![vec![false; self.room.len()]; jobs.len()];
         while let Some(full) = (0..self.room.len()).find(|&ty| !self.fits(ty)) {
             let move_away = self.least_loss(problem, jobs, full, value, &|market, _, to| market.fits(to));

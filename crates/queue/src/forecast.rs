@@ -66,7 +66,7 @@ pub struct Forecast {
     pub finish: Estimate,
     /// Fraction of the futures in which the request finishes before all others.
     pub first: f64,
-    /// The start in each simulated future; empty if there are none, or too few for an interval.
+    /// The start in each simulated future; empty if there are none, or if the time sufficed only for a few.
     pub starts: Vec<Seconds>,
     /// Number of the user's past waits on which the estimate is based, if other users' jobs are hidden;
     /// otherwise 0.
@@ -106,10 +106,16 @@ impl Start {
 }
 
 impl Forecast {
-    /// Returns whether the estimate has an interval: it is based on several futures, on past waits, or on
-    /// learnt waits.
-    pub fn has_interval(&self) -> bool {
-        !self.starts.is_empty() || self.past_waits > 0 || self.learnt.is_some()
+    /// Returns whether all jobs are assumed to run to their limits: the estimate is based neither on futures nor
+    /// on past or learnt waits.
+    pub fn is_by_limits(&self) -> bool {
+        self.starts.is_empty() && self.past_waits == 0 && self.learnt.is_none()
+    }
+
+    /// Returns the number of futures if the estimate is based on too few for an interval.
+    pub fn few_futures(&self) -> Option<usize> {
+        let is_simulated = self.past_waits == 0 && self.learnt.is_none();
+        Some(self.starts.len()).filter(|count| is_simulated && (1..FEW).contains(count))
     }
 
     /// Returns the mean time to the end, in seconds.
@@ -231,7 +237,7 @@ const UNREAD_LIMIT: &str =
 /// Requests that together need at most 1/`FEW_OF` of a part's nodes are simulated together.
 const FEW_OF: u32 = 10;
 
-/// Number of futures after which requests far behind the best are no longer simulated.
+/// Minimum number of futures for an interval, after which requests far behind the best are no longer simulated.
 pub(super) const FEW: usize = 10;
 
 /// Maximum time to the end of a request that is not far behind, as a multiple of the best request's time to

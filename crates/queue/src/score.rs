@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::{Calibration, Estimate, mean, point_of, quantile};
+use crate::forecast::FEW;
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
@@ -63,7 +64,8 @@ impl StartPrediction {
         let waited = self.waited()?;
         let waits = waited > WAITED || self.start.median.0 > WAITED;
         let starts: Vec<f64> = self.starts.iter().map(|start| start.0).collect();
-        (waits && !starts.is_empty()).then(|| point_of(&starts, waited))
+        // A few futures give no distribution.
+        (waits && starts.len() >= FEW).then(|| point_of(&starts, waited))
     }
 }
 
@@ -134,5 +136,11 @@ mod tests {
         let mixed: Vec<StartPrediction> =
             late.into_iter().take(29).chain(std::iter::repeat_n(now, 50)).collect();
         assert_eq!(Calibration::learnt(&mixed), None);
+        let few = |mut prediction: StartPrediction| {
+            prediction.starts.truncate(9);
+            prediction
+        };
+        let few: Vec<StartPrediction> = (0..30).map(|_| few(told(Some(7100.0)))).collect();
+        assert_eq!(Calibration::learnt(&few), None);
     }
 }

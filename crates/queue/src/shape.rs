@@ -132,7 +132,7 @@ impl<'a> Shapes<'a> {
             None => None,
         };
         let named: Vec<Option<&str>> = match partitions {
-            [] => vec![self.default_partition()],
+            [] => vec![self.snapshot.default_partition()],
             names => names.iter().map(|name| Some(name.as_str())).collect(),
         };
         let whole = asks.exclusive || self.snapshot.scheduling.whole_nodes || self.is_exclusive(&named);
@@ -154,14 +154,6 @@ impl<'a> Shapes<'a> {
         shape.places.sort_unstable();
         shape.places.dedup();
         (!shape.places.is_empty()).then_some(shape)
-    }
-
-    fn default_partition(&self) -> Option<&'a str> {
-        self.snapshot
-            .partitions
-            .iter()
-            .find(|partition| partition.default)
-            .map(|partition| partition.name.as_str())
     }
 
     fn is_exclusive(&self, partitions: &[Option<&str>]) -> bool {

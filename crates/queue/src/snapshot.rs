@@ -28,6 +28,9 @@ pub struct Snapshot {
     /// The states of the other partitions, such as `DOWN`, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub closed_partitions: BTreeMap<String, String>,
+    /// The default partition, if it is one of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_default: Option<String>,
     #[serde(default)]
     pub reservations: Vec<Reservation>,
     /// Running and pending jobs, in any order.

@@ -31,6 +31,7 @@ impl Snapshot {
             nodes: Vec::new(),
             partitions: Vec::new(),
             closed_partitions: BTreeMap::new(),
+            closed_default: None,
             reservations: Vec::new(),
             jobs: Vec::new(),
             scheduling: Scheduling::default(),
@@ -78,6 +79,7 @@ impl Snapshot {
             return Err(SnapshotError::Node(node.name.clone()));
         }
         snapshot.check_times()?;
+        snapshot.name_limits();
         if !unknown.is_empty() {
             let keys = unknown.into_iter().collect::<Vec<_>>().join(", ");
             snapshot.notes.push(format!("the snapshot has keys that this version does not know: {keys}"));

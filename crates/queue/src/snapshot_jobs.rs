@@ -170,6 +170,12 @@ pub(super) fn running(
 }
 
 impl Snapshot {
+    /// Returns the partition of jobs that name none, which may be closed; `None` if unknown.
+    pub fn default_partition(&self) -> Option<&str> {
+        let open = self.partitions.iter().find(|partition| partition.default);
+        open.map(|partition| partition.name.as_str()).or(self.closed_default.as_deref())
+    }
+
     /// Returns the state of a partition that starts no jobs; `None` for any other. One in the state `DRAIN` accepts
     /// no new jobs, but starts those that are queued.
     pub(super) fn stopped_partition(&self, name: &str) -> Option<&str> {

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use crate::estimate::{Calibration, Estimate, mean};
-use crate::forecast::{FEW, QueueTable};
+use crate::forecast::QueueTable;
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::others::Others;
@@ -258,8 +258,7 @@ impl<'a> JointSearch<'a> {
         list
     }
 
-    /// Returns the choices, with their starts in every future; after `stop`, with estimates from the first future
-    /// alone, and without a list of starts.
+    /// Returns the choices, with their starts in every future; after `stop`, with those of the first future alone.
     fn chosen(&mut self, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
         let choice = self.choice.clone();
         let mut chosen = vec![None; choice.len()];
@@ -292,13 +291,11 @@ impl<'a> JointSearch<'a> {
         let extra = entry.run + self.extra(job, option);
         let starts: Vec<f64> = finishes.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
-        // A few futures give no distribution, which the calibration would compare with the real start.
-        let are_enough = starts.len() >= FEW.min(self.jobs.samples);
         Some(JobChoice {
             id: self.jobs.options[job][option].request.id,
             start: Estimate::of(&starts, self.jobs.calibration),
             finish: Estimate::of(&finish, self.jobs.calibration),
-            starts: if are_enough { starts.into_iter().map(Seconds).collect() } else { Vec::new() },
+            starts: starts.into_iter().map(Seconds).collect(),
         })
     }
 }
@@ -332,6 +329,6 @@ mod tests {
 
     #[test]
     fn one_future_suffices_for_the_estimates_after_the_time_has_run_out() {
-        assert_eq!([futures(false), futures(true)], [[5, 5], [0, 0]]);
+        assert_eq!([futures(false), futures(true)], [[5, 5], [1, 1]]);
     }
 }

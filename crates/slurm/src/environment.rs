@@ -7,8 +7,9 @@ use std::ffi::{OsStr, OsString};
 /// Variable families that set defaults of options or describe the job in which hsched runs.
 const FAMILIES: [&str; 7] = ["SLURM_", "SBATCH_", "SINFO_", "SQUEUE_", "SACCT_", "SCONTROL_", "SCANCEL_"];
 
-/// Variables that users and sites set deliberately: the cluster to use, and the destination of jobs.
-const KEPT: [&str; 8] = [
+/// Variables that users and sites set deliberately: the cluster to use, the destination of jobs, and whether to show
+/// hidden partitions.
+const KEPT: [&str; 10] = [
     "SLURM_CONF",
     "SLURM_CONF_SERVER",
     "SLURM_JWT",
@@ -17,6 +18,8 @@ const KEPT: [&str; 8] = [
     "SBATCH_QOS",
     "SBATCH_PARTITION",
     "SBATCH_RESERVATION",
+    "SINFO_ALL",
+    "SCONTROL_ALL",
 ];
 
 /// Variables that make the output of reading commands uniform.
@@ -65,8 +68,7 @@ mod tests {
 
     #[test]
     fn options_in_variables_do_not_reach_slurm() {
-        let names =
-            "PATH SQUEUE_FORMAT SLURM_JOB_ID SBATCH_ACCOUNT SBATCH_EXPORT SINFO_ALL SLURM_CONF LC_ALL SLURMX";
+        let names = "PATH SQUEUE_FORMAT SLURM_JOB_ID SBATCH_ACCOUNT SBATCH_EXPORT SINFO_ALL SINFO_FORMAT SLURM_CONF LC_ALL SLURMX";
         let environment = Environment::new(names.split(' ').map(|name| (name.into(), "x".into())));
         let check = |program: &str, expected: &str| {
             let variables = environment.of(program);
@@ -75,8 +77,11 @@ mod tests {
             assert_eq!(text.join(" "), expected);
         };
         let cleared = cleared_variables(names.split(' ').map(Into::into));
-        assert_eq!(cleared, ["SBATCH_EXPORT", "SINFO_ALL", "SLURM_JOB_ID", "SQUEUE_FORMAT"]);
-        check("sbatch", "LC_ALL=x PATH=x SBATCH_ACCOUNT=x SLURMX=x SLURM_CONF=x");
-        check("sinfo", "LC_ALL=C PATH=x SBATCH_ACCOUNT=x SLURMX=x SLURM_CONF=x SLURM_TIME_FORMAT=standard");
+        assert_eq!(cleared, ["SBATCH_EXPORT", "SINFO_FORMAT", "SLURM_JOB_ID", "SQUEUE_FORMAT"]);
+        check("sbatch", "LC_ALL=x PATH=x SBATCH_ACCOUNT=x SINFO_ALL=x SLURMX=x SLURM_CONF=x");
+        check(
+            "sinfo",
+            "LC_ALL=C PATH=x SBATCH_ACCOUNT=x SINFO_ALL=x SLURMX=x SLURM_CONF=x SLURM_TIME_FORMAT=standard",
+        );
     }
 }

@@ -39,11 +39,18 @@ pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
     CommandLine::new("sacct", args)
 }
 
-/// Returns the command line that prints the user's jobs with this name.
-pub fn named_command(name: &str, since: DateTime<Utc>) -> CommandLine {
+/// Returns the command line that prints a user's jobs with this name.
+pub fn named_command(name: &str, user: &str, since: DateTime<Utc>) -> CommandLine {
     let mut command = command(&[], since);
     command.args.push(format!("--name={name}"));
+    command.args.extend(of_user(user));
     command
+}
+
+/// Returns the option for the jobs of one user; none if the system does not know the user's name. Without it,
+/// root and operators get the jobs of all users.
+pub(super) fn of_user(user: &str) -> Option<String> {
+    (!user.is_empty()).then(|| format!("--user={user}"))
 }
 
 /// Returns the command line that prints a job of any user, if the site shows it.
@@ -189,6 +196,9 @@ mod tests {
         let fixed = r"sacct -n --parsable2 --duplicates $'--delimiter=\u001f' '--format=JobIDRaw,JobID,State,ExitCode,DerivedExitCode,Submit,Start,End,Partition,NodeList,JobName,Comment' '--starttime=DATE'";
         assert_eq!(command(&[]), fixed);
         assert_eq!(command(&[JobId(7), JobId(12)]), format!("{fixed} '--jobs=7,12'"));
+        let named = |user: &str| named_command("bert", user, since).to_string();
+        assert!(named("alice").ends_with("'--name=bert' '--user=alice'"), "{}", named("alice"));
+        assert!(named("").ends_with("'--name=bert'"), "{}", named(""));
     }
 
     #[test]

@@ -181,7 +181,6 @@ fn collect(pipe: PipeReader, most: u64, group: ProcessGroup) -> Receiver<io::Res
 #[expect(clippy::disallowed_methods, reason = "tests use files and time")]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 
     use super::*;
@@ -190,10 +189,13 @@ mod tests {
     fn run(script: &str, stdin: Option<&str>) -> Result<CommandOutput, CommandError> {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("sinfo");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("script");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
+        // Another process writes it: a program that another test starts at this moment would inherit the open file, and a
+        // file that any process has open for writing cannot be executed.
+        let install = duct::cmd!("install", "-m", "755", "/dev/stdin", &path);
+        install.stdin_bytes(format!("#!/bin/sh\n{script}\n")).run().expect("script");
         let search = format!("{}:/usr/bin:/bin", dir.path().display());
-        let variables = [("PATH", search.as_str()), ("SINFO_ALL", "1"), ("LC_ALL", "de_DE"), ("KEPT", "yes")];
+        let variables =
+            [("PATH", search.as_str()), ("SINFO_FORMAT", "1"), ("LC_ALL", "de_DE"), ("KEPT", "yes")];
         let environment = variables.map(|(name, value)| (name.into(), value.into()));
         let system = System { most_output: 1000, ..System::new(environment, Duration::from_secs(1)) };
         let command =
@@ -209,7 +211,11 @@ mod tests {
         check("printf '%s|' \"$@\"", None, "a b|*|");
         check("cat", Some("text"), "text");
         check("cat", None, "");
-        check("echo \"$KEPT $LC_ALL $SLURM_TIME_FORMAT ${SINFO_ALL-unset}\"", None, "yes C standard unset\n");
+        check(
+            "echo \"$KEPT $LC_ALL $SLURM_TIME_FORMAT ${SINFO_FORMAT-unset}\"",
+            None,
+            "yes C standard unset\n",
+        );
         check("printf 'a\\377b'", None, "a\u{fffd}b");
         check("exec 0<&-; echo done", Some("unread"), "done\n");
     }

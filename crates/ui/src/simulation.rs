@@ -51,9 +51,11 @@ impl SimulationResult {
         Self { cell, policy, record, figures, error }
     }
 
-    /// Returns the lower bound on the mean completion time in seconds, if it was computed.
+    /// Returns the lower bound on the mean completion time in seconds. `None` if it was not computed, or if it
+    /// does not apply: it requires that each job trains all its epochs, on all its GPUs at once.
     pub(super) fn lower_bound(&self) -> Option<f64> {
-        self.cell.bound.as_ref().map(|bound| bound.lower)
+        let applies = self.keeps_jobs_whole() && self.record.jobs.iter().all(|job| !job.cut_short);
+        self.cell.bound.as_ref().filter(|_| applies).map(|bound| bound.lower)
     }
 
     /// Returns whether every job trains on all its GPUs at once, neither in copies nor task by task.
@@ -61,14 +63,10 @@ impl SimulationResult {
         self.record.tasks.is_none() && self.record.cru.is_none()
     }
 
-    /// Returns the mean completion time divided by the lower bound; `None` without a bound, or if the bound
-    /// does not apply: it requires that all jobs have ended after all their epochs, and that each job trained
-    /// on all its GPUs at once.
+    /// Returns the mean completion time divided by the lower bound; `None` without a bound, or if some jobs
+    /// have not ended.
     pub(super) fn ratio(&self) -> Option<f64> {
-        let whole = self.keeps_jobs_whole()
-            && self.has_all_ended()
-            && self.record.jobs.iter().all(|job| !job.cut_short);
-        Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| whole)
+        Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| self.has_all_ended())
     }
 
     /// Returns the relative distance of Σ weight × completion from its lower bound, if jobs are replayed task
@@ -102,7 +100,7 @@ pub fn simulation_table(runs: &[SimulationResult], terminal: Terminal) -> String
     let jobs = if count == 1 { "job" } else { "jobs" };
     let restart = restart_clause(runs, &first.cell.options);
     let mut text = format!("{count} {jobs} on {gpus} GPUs{load}{restart}\n");
-    if let Some(lower) = first.lower_bound() {
+    if let Some(lower) = runs.iter().find_map(SimulationResult::lower_bound) {
         let lower = duration(Seconds(lower));
         let but = if runs.iter().all(SimulationResult::keeps_jobs_whole) {
             ""

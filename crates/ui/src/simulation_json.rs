@@ -48,7 +48,7 @@ pub fn simulation_json(runs: &[SimulationResult], certificate: bool) -> Value {
         "seed": first.map(|run| run.cell.options.seed),
         "jobs": first.map(|run| run.cell.trace.jobs.len()),
         "load": first.and_then(|run| run.cell.trace.load()),
-        "lower_bound_s": first.and_then(SimulationResult::lower_bound),
+        "lower_bound_s": runs.iter().find_map(SimulationResult::lower_bound),
     });
     if certificate {
         summary["certificate"] = first.map_or(Value::Null, |run| certificate_json(&run.cell));

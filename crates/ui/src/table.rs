@@ -27,6 +27,8 @@ pub struct Table {
     rows: Vec<Vec<String>>,
     /// Notes below rows, by row number.
     notes: BTreeMap<usize, String>,
+    /// Titles above rows, by row number.
+    titles: BTreeMap<usize, String>,
 }
 
 /// Alignment of a column's text.
@@ -46,7 +48,7 @@ impl Table {
 
     /// Returns a table without rows whose headings are computed at run time.
     pub(super) fn of_headings(headings: Vec<(String, Align)>) -> Self {
-        Self { headings, rows: Vec::new(), notes: BTreeMap::new() }
+        Self { headings, rows: Vec::new(), notes: BTreeMap::new(), titles: BTreeMap::new() }
     }
 
     /// Adds a row, one cell per heading.
@@ -61,6 +63,11 @@ impl Table {
         }
     }
 
+    /// Adds a line above the next row.
+    pub(super) fn title(&mut self, text: String) {
+        self.titles.insert(self.rows.len(), text);
+    }
+
     /// Returns whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -70,6 +77,15 @@ impl Table {
     pub(super) fn fits(&self, terminal: Terminal) -> bool {
         let widths = self.whole_widths();
         widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) <= terminal.width()
+    }
+
+    /// Returns whether all words fit a width without being cut.
+    pub(super) fn keeps_words(&self, width: usize) -> bool {
+        let least = |(column, whole): (usize, usize)| {
+            whole.min(self.longest_word(column).max(length(&self.headings[column].0)).max(NARROWEST))
+        };
+        let least = self.whole_widths().into_iter().enumerate().map(least);
+        least.sum::<usize>() + GAP * self.headings.len().saturating_sub(1) <= width
     }
 
     /// Returns the table for a terminal. In a pipe or a file, words are never cut, so that programs find
@@ -122,6 +138,11 @@ impl Table {
         let mut lines = rendered.lines();
         let mut text = String::new();
         for (number, height) in heights.into_iter().enumerate() {
+            let title = number.checked_sub(1).and_then(|row| self.titles.get(&row));
+            for line in title.into_iter().flat_map(|title| wrapped(title, width)) {
+                text.push_str(&line);
+                text.push('\n');
+            }
             for line in lines.by_ref().take(height) {
                 text.push_str(line.trim_end());
                 text.push('\n');
@@ -152,7 +173,11 @@ impl Table {
                 .map(|place| if may_lose(place) { headings[place] } else { words[place] })
                 .collect()
         };
-        let is_text = |place: usize| self.headings[place].1 == Align::Left;
+        // Intervals, such as `(0.4–2.3)`, are aligned to the left, but they are numbers.
+        let is_text = |place: usize| {
+            self.headings[place].1 == Align::Left
+                && self.longest_words(place).any(|word| word.contains(char::is_alphabetic))
+        };
         let names = least_of(&|place| is_text(place) && words[place] > SHORT);
         let texts = least_of(&is_text);
         let stages = [words, names, texts, headings];
@@ -179,8 +204,18 @@ impl Table {
 
     /// Returns the length of the longest word of a column that cannot be broken.
     fn longest_word(&self, column: usize) -> usize {
-        let cells = self.rows.iter().map(|row| row[column].as_str());
-        cells.flat_map(unbroken).map(|word| length(&word)).max().unwrap_or(0)
+        self.words(column).map(|word| length(&word)).max().unwrap_or(0)
+    }
+
+    /// Returns the longest words of a column, which have the same length.
+    fn longest_words(&self, column: usize) -> impl Iterator<Item = String> {
+        let longest = self.longest_word(column);
+        self.words(column).filter(move |word| length(word) == longest)
+    }
+
+    /// Returns the words of a column that cannot be broken.
+    fn words(&self, column: usize) -> impl Iterator<Item = String> {
+        self.rows.iter().flat_map(move |row| unbroken(&row[column]))
     }
 }
 
@@ -217,6 +252,15 @@ mod tests {
         );
         let narrow = table.render(24, false);
         assert!(narrow.contains("1234.56") && !narrow.contains("completed"), "{narrow}");
+    }
+
+    #[test]
+    fn names_are_cut_before_intervals() {
+        let mut table = Table::new(&[("JOB", Align::Left), ("STARTS", Align::Left)]);
+        table.title("one:".to_owned());
+        table.row(["resnet101", "0.6 h (0.4–2.3)"].map(str::to_owned));
+        assert!(table.keeps_words(20) && !table.keeps_words(19));
+        assert_eq!(table.render(18, false), "JOB      STARTS\none:\nre…t101  0.6 h\n         (0.4–2.3)\n");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::text::wrap;
 use crate::{Align, Table, Terminal};
 use hsched_model::Seconds;
+use hsched_model::formats::counted;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_queue::{Estimate, Forecast, Start};
 
@@ -66,6 +67,9 @@ const SORTED: &str = "; rows in order of the mean of DONE IN";
 /// The meaning of a time without an interval.
 const BY_LIMITS: &str = "by limits: as if every job ran until its time limit; not simulated further";
 
+/// The meaning of a number of futures in place of an interval.
+const FEW_FUTURES: &str = "futures in brackets: too few for an interval";
+
 /// The longest time in the picture, as a multiple of the best time to completion; for several jobs, as a
 /// multiple of the largest of their best times.
 const REACH: f64 = 3.0;
@@ -85,10 +89,11 @@ pub fn when_legend(when: &When) -> Vec<String> {
         return Vec::new();
     }
     let legend = format!("{LEGEND}{}", if when.is_sorted { SORTED } else { "" });
-    let is_by_limits = |row: &WhenRow| matches!(row.start, Start::Estimated(_)) && !is_sampled(row.start);
-    let by_limits = rows().any(is_by_limits).then(|| BY_LIMITS.to_owned());
+    let bases = || rows().filter_map(|row| Some(Basis::of(row.start.forecast()?)));
+    let by_limits = bases().any(|basis| basis == Basis::Limits).then(|| BY_LIMITS.to_owned());
+    let few = bases().any(|basis| matches!(basis, Basis::Futures(_))).then(|| FEW_FUTURES.to_owned());
     let cost = when.unit.map(|unit| format!("cost in {unit}"));
-    std::iter::once(legend).chain(by_limits).chain(cost).collect()
+    std::iter::once(legend).chain(by_limits).chain(few).chain(cost).collect()
 }
 
 /// Returns one table of all requests, with a column for the jobs if there are several.
@@ -168,12 +173,21 @@ fn listed(labels: &[String]) -> String {
 }
 
 fn table(when: &When, width: usize) -> Table {
-    // A narrow table has one column for all distinguishing parts of a request; its notes are below the rows.
-    let is_narrow = width < NARROW;
+    let layouts = [(true, false), (false, false), (true, true), (false, true)];
+    let layouts = layouts.into_iter().filter(|(_, is_narrow)| *is_narrow || width >= NARROW);
+    let mut tables = layouts.map(|(has_names, is_narrow)| table_of(when, width, has_names, is_narrow));
+    let whole = tables.find(|table| table.keeps_words(width));
+    whole.unwrap_or_else(|| table_of(when, width, false, true))
+}
+
+/// Returns the table, with a column for the names of several jobs or with a title for each job. A narrow table has one
+/// column for all distinguishing parts of a request, and its notes are below the rows.
+fn table_of(when: &When, width: usize, has_names: bool, is_narrow: bool) -> Table {
     let rows = || when.jobs.iter().flat_map(|job| &job.rows);
     let named = |has: fn(&WhenRow) -> bool| !is_narrow && rows().any(has);
     let names = when.jobs.iter().map(|job| label(job).chars().count()).max().unwrap_or(0);
-    let is_common = when.jobs.iter().map(|job| job.names.len()).sum::<usize>() > 1;
+    let has_several = when.jobs.iter().map(|job| job.names.len()).sum::<usize>() > 1;
+    let (is_common, has_titles) = (has_several && has_names, has_several && !has_names);
     let is_marked = when.jobs.iter().any(|job| job.chosen.is_some());
     let columns = [
         ("CLUSTER", named(|row| row.cluster.is_some())),
@@ -202,6 +216,9 @@ fn table(when: &When, width: usize) -> Table {
     let reach = reach(when);
     let mut table = Table::new(&headings);
     for job in &when.jobs {
+        if has_titles && !job.rows.is_empty() {
+            table.title(format!("{}:", label(job)));
+        }
         for (number, row) in job.rows.iter().enumerate() {
             let is_chosen = job.chosen.is_some_and(|(row, _)| row == number);
             let all = [row.cluster, row.partition, row.account];
@@ -231,7 +248,9 @@ fn table(when: &When, width: usize) -> Table {
 
 /// Returns the cells from LIMIT to COST.
 fn estimates(row: &WhenRow, has_costs: bool) -> Vec<String> {
-    let done = row.done.map_or(String::new(), |done| span(&done, is_sampled(row.start)));
+    let done = row.done.map_or(String::new(), |done| {
+        row.start.forecast().map_or(String::new(), |forecast| span(&done, Basis::of(forecast)))
+    });
     let cost = row.cost.map_or("unknown".to_owned(), |cost| format!("{cost:.1}"));
     let mut cells = vec![clock(row.limit), start(row.start), about(row.run), done];
     cells.extend(has_costs.then_some(cost));
@@ -253,8 +272,23 @@ fn reach(when: &When) -> f64 {
 /// The farthest estimated start, in seconds: 30 days.
 const FARTHEST: f64 = 30.0 * 86_400.0;
 
-fn is_sampled(start: &Start) -> bool {
-    start.forecast().is_some_and(Forecast::has_interval)
+/// The basis of an estimate, as far as its text differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Basis {
+    Interval,
+    /// This many futures, too few for an interval.
+    Futures(usize),
+    Limits,
+}
+
+impl Basis {
+    fn of(forecast: &Forecast) -> Self {
+        match forecast.few_futures() {
+            _ if forecast.is_by_limits() => Self::Limits,
+            Some(count) => Self::Futures(count),
+            None => Self::Interval,
+        }
+    }
 }
 
 /// Returns when a request starts: `now`, the median with the interval, such as `1.2 h (0.3–4.0)`, the median
@@ -262,20 +296,22 @@ fn is_sampled(start: &Start) -> bool {
 pub fn start(start: &Start) -> String {
     match start {
         Start::Estimated(forecast) if forecast.start.median.0 >= FARTHEST => "> 30 d".to_owned(),
-        Start::Estimated(forecast) => span(&forecast.start, is_sampled(start)),
+        Start::Estimated(forecast) => span(&forecast.start, Basis::of(forecast)),
         Start::Unknown(_) => "unknown".to_owned(),
         Start::Never | Start::Refused(_) => "never".to_owned(),
     }
 }
 
 /// Returns the median of an estimate with its interval, such as `1.2 h (0.3–4.0)`, or `now` if the interval
-/// ends within a minute; an estimate by time limits has no interval and says so.
-fn span(estimate: &Estimate, is_sampled: bool) -> String {
-    if is_sampled && estimate.high.0 < 60.0 {
-        return "now".to_owned();
-    }
-    if !is_sampled {
-        return format!("~{} by limits", about(estimate.median));
+/// ends within a minute; an estimate by time limits or from a few futures has no interval and says so.
+fn span(estimate: &Estimate, basis: Basis) -> String {
+    match basis {
+        Basis::Limits => return format!("~{} by limits", about(estimate.median)),
+        _ if estimate.high.0 < 60.0 => return "now".to_owned(),
+        Basis::Futures(count) => {
+            return format!("~{} ({})", about(estimate.median), counted(count, "future"));
+        }
+        Basis::Interval => {}
     }
     let (unit, name) = match estimate.high.0 {
         high if high < 7200.0 => (60.0, "min"),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::quantity::moment;
 use crate::text::wrap;
 use crate::{Align, Table, Terminal};
+use hsched_model::formats::counted;
 use hsched_model::number::to_u64;
 use hsched_model::{Seconds, Time};
 use hsched_queue::Start;
@@ -162,7 +163,7 @@ fn starts(start: &Start, now: Time) -> String {
     if median.0 >= FARTHEST {
         return "It does not start within 30 days (estimated).".to_owned();
     }
-    if !forecast.has_interval() {
+    if forecast.is_by_limits() {
         return format!(
             "It starts by {}, in {}, if all jobs run to their limits.",
             at(median),
@@ -172,12 +173,13 @@ fn starts(start: &Start, now: Time) -> String {
     if high.0 < NOW {
         return "It starts now (estimated).".to_owned();
     }
+    let few = forecast.few_futures();
     let by = match (&forecast.learnt, forecast.past_waits) {
         (Some(basis), _) => format!(", {basis}"),
-        (None, 0) => String::new(),
+        (None, 0) => few.map_or(String::new(), |count| format!(" from {}", counted(count, "future"))),
         (None, count) => format!(" by {count} past jobs of yours"),
     };
-    if high.0 - low.0 < NOW {
+    if few.is_some() || high.0 - low.0 < NOW {
         return format!("It starts at about {}, in {} (estimated{by}).", at(median), about(median));
     }
     let latest = if high.0 >= FARTHEST { "more than 30 days from now".to_owned() } else { at(high) };

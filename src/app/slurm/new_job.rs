@@ -37,10 +37,7 @@ impl JobToSubmit<'_> {
             ));
         }
         let command = details.command.as_deref().ok_or("the job was submitted without a script file")?;
-        let mut command = command.split_whitespace();
-        let path = command.next().unwrap_or_default();
-        let bytes = input::raw_bytes(Path::new(path))
-            .map_err(|_| format!("the job's script {path} cannot be read"))?;
+        let (path, arguments, bytes) = script_of(command, |path| input::raw_bytes(path).ok())?;
         let file = ScriptFile { path: PathBuf::from(path), bytes };
         let script = Script::as_submitted(file, &[]);
         let alone = script.reading(self.version);
@@ -67,7 +64,7 @@ impl JobToSubmit<'_> {
         let kept = script.words.iter().filter(|word| !is_replaced(word));
         let options: Vec<String> = kept.chain(&changed).cloned().collect();
         let submitted = script.with_options(options);
-        if !is_meant(&submitted.reading(self.version), self.queue, &meant) {
+        if !is_meant(&submitted.reading(self.version), &self.queue.snapshot, &meant) {
             return Err(unfit());
         }
         let facts = OutputFacts {
@@ -81,8 +78,9 @@ impl JobToSubmit<'_> {
         options.extend(details.options.files_beside(&alone, &facts));
         let folder = details.options.folder.as_deref().filter(|folder| Path::new(folder) != self.directory);
         options.extend(folder.map(|folder| format!("--chdir={folder}")));
-        let script = std::iter::once(path).chain(command).map(str::to_owned);
-        Ok(CommandLine::new("sbatch", options.into_iter().chain(script)))
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        options.push(path.to_owned());
+        Ok(CommandLine::new("sbatch", options.into_iter().chain(arguments)))
     }
 
     /// Returns whether a script alone requests the GPUs of the job.
@@ -92,5 +90,57 @@ impl JobToSubmit<'_> {
         asked.is_some_and(|asked| {
             matches!(asked.requests.as_slice(), [one] if (one.asks.nodes, &one.asks.gpus) == (asks.nodes, &asks.gpus))
         })
+    }
+}
+
+/// Returns the path of a job's script, its arguments, and the script's content. Slurm shows all words with blanks between
+/// them, so a path with blanks is recognised by its file.
+///
+/// # Errors
+/// If no file or several files have such a path.
+fn script_of(
+    command: &str,
+    read: impl Fn(&Path) -> Option<Vec<u8>>,
+) -> Result<(&str, &str, Vec<u8>), String> {
+    let ends = command.match_indices(' ').map(|(end, _)| end).chain([command.len()]);
+    let mut found = ends.filter_map(|end| {
+        let (path, arguments) = command.split_at(end);
+        Some((path, arguments, read(Path::new(path))?))
+    });
+    match (found.next(), found.next()) {
+        (Some(script), None) => Ok(script),
+        (Some((one, ..)), Some((other, ..))) => {
+            Err(format!("the job's script is {one} or {other}: Slurm does not show where its path ends"))
+        }
+        (None, _) => {
+            let path = command.split_whitespace().next().unwrap_or_default();
+            Err(format!("the job's script {path} cannot be read"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_blanks_is_recognised_by_its_file() {
+        let script = |files: &[&str], command: &str| {
+            let read = |path: &Path| files.iter().any(|file| Path::new(file) == path).then(Vec::new);
+            script_of(command, read).map(|(path, arguments, _)| format!("{path}|{arguments}"))
+        };
+        let check = |files: &[&str], command: &str, expected: Result<&str, &str>| {
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(script(files, command), expected, "{command}");
+        };
+        check(&["/a/b.sh"], "/a/b.sh", Ok("/a/b.sh|"));
+        check(&["/a/b.sh"], "/a/b.sh --lr 3", Ok("/a/b.sh| --lr 3"));
+        check(&["/my  jobs/b c.sh"], "/my  jobs/b c.sh big", Ok("/my  jobs/b c.sh| big"));
+        check(&[], "/my jobs/b.sh big", Err("the job's script /my cannot be read"));
+        check(
+            &["/my", "/my jobs/b.sh"],
+            "/my jobs/b.sh big",
+            Err("the job's script is /my or /my jobs/b.sh: Slurm does not show where its path ends"),
+        );
     }
 }

@@ -4,6 +4,7 @@
 use crate::app::context::Context;
 use hsched_model::{ErrorId, Job, SbatchOptions, Time};
 use hsched_slurm::sbatch_options;
+use hsched_slurm::script::option_letters;
 use hsched_ui::{Exit, Failure};
 
 /// A refused option: its name, its short form, and the reason or alternative.
@@ -66,6 +67,7 @@ const REFUSED: &[RefusedOption] = &[
     ("--test-only", None, "sbatch would not submit the job; use hsched submit --dry-run"),
     ("--time", Some('t'), "use the job key time, the upper bound on the time limit"),
     ("--time-min", None, "use the job key time, the upper bound on the time limit"),
+    ("--tres-per-task", None, GPUS),
     ("--usage", None, PRINTS),
     ("--version", Some('V'), PRINTS),
     ("--wait", Some('W'), "hsched does not wait for its jobs"),
@@ -99,14 +101,12 @@ pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) 
     Ok(())
 }
 
-/// Returns whether a word is that option; sbatch accepts prefixes of long names.
+/// Returns whether a word is that option, or has its letter among others (`-QW`); sbatch accepts prefixes of long names.
 fn is_meant(option: &str, (long, short, _): &RefusedOption) -> bool {
     let name = option.split_once('=').map_or(option, |(name, _)| name);
     match name.strip_prefix("--") {
         Some(rest) => !rest.is_empty() && long.starts_with(name),
-        None => {
-            short.is_some_and(|short| option.strip_prefix('-').is_some_and(|rest| rest.starts_with(short)))
-        }
+        None => short.is_some_and(|short| option_letters(option).contains(&short)),
     }
 }
 
@@ -166,6 +166,9 @@ mod tests {
             "--ntasks-per-node=1",
             "-n4",
             "--job-n=x",
+            "--tres-per-task=gres/gpu:1",
+            "-QW",
+            "-HQN2",
         ] {
             assert!(refused(option), "{option}");
         }
@@ -196,6 +199,13 @@ mod tests {
             "--threads-per-core=1",
             "--switches=1",
             "--contiguous",
+            "--tres-bind=gres/gpu:closest",
+            "-HQ",
+            // These letters belong to values.
+            "-xW",
+            "-Qbnow",
+            "-kNp",
+            "-",
         ] {
             assert!(!refused(option), "{option}");
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::app::session::QueueSession;
 use crate::app::slurm::script::{Script, ScriptFile, past_runs_of};
+use crate::app::slurm::script_outlook::is_meant;
 use crate::app::slurm::script_submission::KeptScript;
 use crate::app::slurm::why::JobFinder;
 use crate::app::state;
@@ -14,9 +15,10 @@ use hsched_engine::store::StateError;
 use hsched_engine::{Answer, Event, Keeper as _, RequestPart, ScriptJob, Stage, apply};
 use hsched_model::{Request, RequestId, Seconds, Time};
 use hsched_queue::{
-    Change, ChangeEstimate, ChangeQuestion, Drawback, PendingJob, Remedy, estimate_changes, is_component,
+    Change, ChangeEstimate, ChangeQuestion, Drawback, PendingJob, Remedy, Snapshot, estimate_changes,
+    is_component,
 };
-use hsched_slurm::script_changes::{settings, words};
+use hsched_slurm::script_changes::{SiteRequest, settings, site_request, words};
 use hsched_slurm::{CommandLine, TestOnlyAnswer, change_command, sbatch};
 use hsched_ui::{Failure, rough_duration};
 
@@ -123,7 +125,8 @@ fn better(
     let Some(pending) = PendingJob::take(&finder.queue.snapshot, &job.id) else { return Ok(None) };
     let kept = KeptScript::read(context, script)?;
     let file = ScriptFile { path: kept.path.clone(), bytes: kept.bytes.clone() };
-    let reading = Script::as_submitted(file, &script.options).reading(None);
+    let submitted = Script::as_submitted(file, &script.options);
+    let reading = submitted.reading(None);
     let (past, _) = past_runs_of(context, &script.slurm_name, &pending.rest)?;
     let request = pending.request(RequestId(0));
     let run_of = |request: &Request| past.usual_run(request);
@@ -131,8 +134,11 @@ fn better(
     let request = Request { run: Seconds(run.0.min(request.limit.0)), ..request };
     let is_possible = |changes: &[Change]| {
         let is_allowed = |change: &Change| part(change).is_some_and(|part| script.may.contains(&part));
-        let is_known =
-            !is_anew(changes) || script.tasks.is_none() && settings(&reading, &request, changes).is_some();
+        let can_submit = || {
+            settings(&reading, &request, changes)
+                .is_some_and(|list| are_read(&submitted, &words(&list), changes, &finder.queue.snapshot))
+        };
+        let is_known = !is_anew(changes) || script.tasks.is_none() && can_submit();
         changes.iter().all(is_allowed) && is_known
     };
     let position = |changes: &[Change]| {
@@ -183,6 +189,21 @@ fn better(
         }
         Ok(TestOnlyAnswer::Refused(_)) | Err(_) => None,
     })
+}
+
+/// Returns whether Slurm reads a script with these further options as its present request with the changes.
+fn are_read(script: &Script, options: &[String], changes: &[Change], snapshot: &Snapshot) -> bool {
+    let Some(SiteRequest { requests, .. }) = site_request(&script.reading(None), snapshot) else {
+        return false;
+    };
+    // The pending job also shows Slurm's defaults, which the script does not name.
+    let [request] = requests.as_slice() else { return false };
+    let mut meant = request.clone();
+    for change in changes {
+        change.apply(&mut meant);
+    }
+    let text = script.file.as_ref().map(|file| file.bytes.as_slice());
+    is_meant(&script.reading_of(text, options, None), snapshot, &meant)
 }
 
 /// Returns the part of a request that a change affects; `None` if that cannot be permitted.
@@ -262,4 +283,29 @@ fn carry_out(
     }
     tell(&event);
     Ok(note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hsched_model::GpuType;
+
+    #[test]
+    fn options_that_slurm_reads_otherwise_are_no_change() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu", "default": true}],
+            "nodes": [{"name": "n1", "gpus": [{"type": "v100", "count": 4}]}, {"name": "n2", "gpus": [{"type": "t4", "count": 4}]}]}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let bytes = b"#!/bin/bash\n#SBATCH --gres=gpu:v100:2 --time=60\n".to_vec();
+        let file = ScriptFile { path: "train.sh".into(), bytes };
+        let script = Script::as_submitted(file, &[]);
+        let change = [Change::GpuType(GpuType::new("t4").expect("a type"))];
+        let check = |option: &str, expected: bool| {
+            assert_eq!(are_read(&script, &[option.to_owned()], &change, &snapshot), expected, "{option}");
+        };
+        check("--gres=gpu:t4:2", true);
+        check("--gres=gpu:t4:1", false);
+        // It stands beside --gres and does not replace it.
+        check("--gpus-per-node=t4:2", false);
+        check("--no-such-option", false);
+    }
 }

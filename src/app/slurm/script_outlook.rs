@@ -6,8 +6,8 @@ use crate::app::cluster_queue::ClusterQueue;
 use crate::app::slurm::script::Script;
 use hsched_model::{GpuType, Request, Seconds};
 use hsched_queue::{
-    Change, ChangeEstimates, ChangeQuestion, Drawback, PastRuns, Question, Start, estimate_changes, forecast,
-    obstacle,
+    Change, ChangeEstimates, ChangeQuestion, Drawback, PastRuns, Question, Snapshot, Start, estimate_changes,
+    forecast, obstacle,
 };
 use hsched_slurm::script::{ScriptReading, SlurmVersion};
 use hsched_slurm::script_changes::{Setting, SiteRequest, settings, site_request, words};
@@ -105,7 +105,7 @@ impl OutlookBasis<'_> {
         for change in changes {
             change.apply(&mut meant);
         }
-        is_meant(&reading, self.queue, &meant)
+        is_meant(&reading, &self.queue.snapshot, &meant)
     }
 
     /// Returns the component of a het job that would start last on its own, because Slurm starts all of them
@@ -135,11 +135,11 @@ impl OutlookBasis<'_> {
 
 /// Returns whether a script is interpreted as intended: the same GPUs, partition, account, QOS and limit, and
 /// no more CPUs and memory.
-pub(crate) fn is_meant(reading: &ScriptReading, queue: &ClusterQueue, meant: &Request) -> bool {
+pub(crate) fn is_meant(reading: &ScriptReading, snapshot: &Snapshot, meant: &Request) -> bool {
     if reading.refused.is_some() {
         return false;
     }
-    let Some(SiteRequest { requests, .. }) = site_request(reading, &queue.snapshot) else { return false };
+    let Some(SiteRequest { requests, .. }) = site_request(reading, snapshot) else { return false };
     let [request] = requests.as_slice() else { return false };
     let is_within =
         |value: Option<u64>, meant: Option<u64>| value.zip(meant).is_none_or(|(value, meant)| value <= meant);

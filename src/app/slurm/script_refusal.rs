@@ -17,7 +17,10 @@ pub(crate) struct ScriptRefusal {
 
 /// Words of reasons, and the advice.
 const REMEDIES: [(&str, &str); 14] = [
-    ("this cluster has no partition", "look at one of these: hsched when FILE -- --partition=NAME"),
+    (
+        NO_PARTITION,
+        "look at one of these: hsched when FILE -- --partition=NAME; if the partition is hidden, first: export SINFO_ALL=1 SCONTROL_ALL=1",
+    ),
     ("DOS line breaks", "remove them: sed -i 's/\\r$//' FILE"),
     ("does not look like a batch script", "let its first line be #!/bin/bash, without anything before it"),
     ("is ambiguous; possibilities", "write the option in full, as one of these"),
@@ -32,6 +35,9 @@ const REMEDIES: [(&str, &str); 14] = [
     ("without either --gpus or -n", "add --ntasks=NUMBER"),
     (INVALID_GRES, "request either GPUs or shares of GPUs (shard, mps)"),
 ];
+
+/// Beginning of the message about a partition that is not shown: Slurm lacks it, or hides it (`Hidden=YES`).
+const NO_PARTITION: &str = "Slurm shows no partition";
 
 /// Options that request generic resources.
 const GPU_OPTIONS: [&str; 6] =
@@ -138,7 +144,7 @@ fn unknown_partition(reading: &ScriptReading, file: &str, snapshot: &Snapshot) -
     let known: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
     (!partitions.is_empty() && !wrong.is_empty()).then(|| {
         let why = format!(
-            "{}--partition={names}: this cluster has no partition {}; it has {}",
+            "{}--partition={names}: {NO_PARTITION} {}; it shows {}",
             place(option),
             wrong.join(", "),
             known.join(", ")
@@ -153,17 +159,25 @@ fn partition(reading: &ScriptReading) -> Option<(&ScriptOption, &str)> {
     Some((option, option.value.as_deref()?))
 }
 
+/// Returns the partitions to which a script is submitted: those that it names, or the default one.
+fn partitions<'a>(reading: &'a ScriptReading, snapshot: &'a Snapshot) -> Option<&'a str> {
+    partition(reading).map(|(_, names)| names).or_else(|| snapshot.default_partition())
+}
+
 /// Returns the refusal of partitions that all accept no jobs; `sbatch` leaves such partitions out of a list. A
 /// partition that is `DOWN` accepts them.
 fn closed_partition(reading: &ScriptReading, snapshot: &Snapshot) -> Option<ScriptRefusal> {
-    let (option, names) = partition(reading)?;
+    let names = partitions(reading, snapshot)?;
     let closed = |name: &str| {
         let (name, state) = snapshot.closed_partitions.get_key_value(name.trim())?;
         ["DRAIN", "INACTIVE"].contains(&state.as_str()).then_some((name, state))
     };
     let closed: Option<Vec<(&String, &String)>> = names.split(',').map(closed).collect();
     let (name, state) = *closed?.first()?;
-    let why = format!("{}--partition={names}: partition {name} is {state}", place(option));
+    let why = match partition(reading) {
+        Some((option, _)) => format!("{}--partition={names}: partition {name} is {state}", place(option)),
+        None => format!("the default partition {name} is {state}"),
+    };
     Some(ScriptRefusal { why, remedy: Some("submit it when the partition is UP".to_owned()) })
 }
 
@@ -173,7 +187,7 @@ pub(crate) fn doubts(reading: &ScriptReading, snapshot: &Snapshot) -> Vec<String
     let Some(total) = reading.request.as_ref().map(|request| &request.total) else { return Vec::new() };
     let accounts: Vec<&str> = snapshot.accounts.iter().map(|account| account.name.as_str()).collect();
     let mut notes = Vec::new();
-    let names = partition(reading).into_iter().flat_map(|(_, names)| names.split(','));
+    let names = partitions(reading, snapshot).into_iter().flat_map(|names| names.split(','));
     let closed = names.filter_map(|name| snapshot.closed_partitions.get_key_value(name.trim()));
     notes.extend(closed.map(|(name, state)| format!("partition {name} is {state}: it starts no new jobs")));
     if let Some(name) =
@@ -287,7 +301,15 @@ mod tests {
             &["partition old is INACTIVE: it starts no new jobs"],
         );
         check("slow", Some("partition slow is DRAIN"), &["partition slow is DRAIN: it starts no new jobs"]);
-        check("none", Some("this cluster has no partition none; it has gpu"), &[]);
+        check("none", Some("Slurm shows no partition none; it shows gpu"), &[]);
+        // A script that names no partition goes to the default one.
+        site.partitions.clear();
+        for (default, why) in [("big", None), ("old", Some("the default partition old is INACTIVE"))] {
+            site.closed_default = Some(default.to_owned());
+            let refusal = by_site(&read("--time=5"), "a.sh", &site).map(|refusal| refusal.why);
+            assert_eq!(refusal.as_deref(), why);
+            assert_eq!(doubts(&read("--time=5"), &site).len(), 1, "{default}");
+        }
     }
 
     #[test]

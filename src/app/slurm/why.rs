@@ -231,7 +231,7 @@ impl<'a> JobFinder<'a> {
         }
         let state = record.map_or(SlurmState::Running, |record| record.state.clone());
         if state.is_pending() {
-            let why = vec!["It is pending, and the look at the queue does not show it.".to_owned()];
+            let why = vec!["The look at the queue does not show it.".to_owned()];
             return (state.to_string(), explanation(StateKind::Waits, why, Vec::new()));
         }
         let is_suspended = matches!(state, SlurmState::Suspended | SlurmState::Stopped);

@@ -13,7 +13,7 @@ use hsched_engine::clock::Clock;
 use hsched_model::ErrorId;
 use hsched_slurm::saved::{BundledCall, SavedBundle};
 use hsched_slurm::site_calls::{Call, NameReplacer, calls};
-use hsched_slurm::{JobId, Runner, site, squeue};
+use hsched_slurm::{JobId, QueuedJob, Runner, site, squeue};
 use hsched_ui::{Align, Exit, Failure, ProgressLine, Table, wrap, write_output};
 
 /// How far back accounting is queried for the user's jobs.
@@ -40,10 +40,12 @@ pub(super) fn bundle(
     let now = context.clock.now();
     let user = user_name();
     let version = context.slurm.ask(&site::version_command("sinfo"))?;
-    let jobs = own_jobs(&context.slurm.ask(&squeue::command())?);
+    let (queued, _) = squeue::parse(&context.slurm.ask(&squeue::command())?).unwrap_or_default();
+    let name = queued.first().map_or("hsched", |job| job.name.as_str());
+    let jobs = own_jobs(&queued);
     let version = site::version(&version);
     let release = version.as_deref().and_then(site::release);
-    let calls = calls(&user, release, now, now - PAST, &jobs);
+    let calls = calls(&user, release, now, now - PAST, &jobs, name);
     if format == Format::Table {
         print(context, &list(context, &calls))?;
     }
@@ -89,8 +91,7 @@ fn finish(context: &Context, format: Format, json: &serde_json::Value, text: &st
 }
 
 /// Returns the ids of some of the user's jobs, one in each state.
-fn own_jobs(printed: &str) -> Vec<JobId> {
-    let (jobs, _) = squeue::parse(printed).unwrap_or_default();
+fn own_jobs(jobs: &[QueuedJob]) -> Vec<JobId> {
     let mut found: Vec<(String, JobId)> = Vec::new();
     for job in jobs {
         let state = job.state.to_string();
@@ -127,7 +128,7 @@ fn record(context: &Context, calls: &[Call], user: &str, names_in: NamesIn) -> V
         NamesIn::Replaced => {
             let output = call.hidden(&output, &mut names);
             let error = error.map(|text| names.sentence(&text));
-            bundled(call, output, error, names.sentence(&call.command.to_string()))
+            bundled(call, output, error, call.hidden_command(&mut names))
         }
     };
     answers.into_iter().map(hide).collect()

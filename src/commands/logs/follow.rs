@@ -1,7 +1,7 @@
 //! `hsched logs --follow`: prints the output as it grows, across submissions of the job.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::app::context::Context;
 use crate::app::output::{FileGrowth, FilePart};
@@ -21,6 +21,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// After this time without an observation of the jobs, no process manages them, so nothing follows an ended
 /// submission.
 const UNWATCHED: Seconds = Seconds(120.0);
+
+/// The result of [`state_stamp`].
+type StateStamp = Option<(u64, SystemTime)>;
 
 /// Follows a job.
 pub(super) struct Follower<'a> {
@@ -49,8 +52,8 @@ impl<'a> Follower<'a> {
     ///
     /// # Errors
     /// If the state or the output cannot be read, or stdout cannot be written.
-    pub(super) fn go_on(&mut self, mut state: State) -> Result<Exit, Failure> {
-        let mut stamp = state_stamp(&self.root);
+    pub(super) fn go_on(&mut self) -> Result<Exit, Failure> {
+        let (mut stamp, mut state) = self.look()?;
         loop {
             let Ok(tracked) = self.args.find(&state) else { return Ok(Exit::Done) };
             self.take_up(tracked)?;
@@ -75,11 +78,16 @@ impl<'a> Follower<'a> {
                     return Ok(Exit::Done);
                 }
             }
-            let now = state_stamp(&self.root);
-            if now != stamp {
-                (stamp, state) = (now, deferred_commands::expected(self.context, &self.rules)?);
+            if state_stamp(&self.root) != stamp {
+                (stamp, state) = self.look()?;
             }
         }
+    }
+
+    /// Returns the state and the stamp that it had before: a change in the meantime is seen at the next check.
+    fn look(&self) -> Result<(StateStamp, State), Failure> {
+        let stamp = state_stamp(&self.root);
+        Ok((stamp, deferred_commands::expected(self.context, &self.rules)?))
     }
 
     /// Switches to the job's latest submission after it has begun.

@@ -80,7 +80,7 @@ impl Args {
         }
         let tracked = self.find(&state)?;
         if self.follow {
-            return follow::Follower::new(self, context, rules)?.go_on(state);
+            return follow::Follower::new(self, context, rules)?.go_on();
         }
         let all = submissions(context, tracked)?;
         let chosen = self.chosen(context, tracked, &all)?;

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use crate::app::cluster_queue::{self, ClusterQueue};
 use crate::app::context::{Context, Format};
 use crate::app::input;
+use crate::app::slurm::permissions::user_name;
 use crate::app::slurm::queue_look::{self, Freshness};
 use crate::app::state;
 use crate::commands::cli::{Subcommand, json_text, print};
@@ -100,7 +101,8 @@ impl Args {
                 .hint("read the saved output of sacct of another cluster with --from FILE"));
         }
         let now = context.clock.now();
-        let printed = context.slurm.ask(&accounting::command(now - TimeDelta::days(self.days.into())))?;
+        let since = now - TimeDelta::days(self.days.into());
+        let printed = context.slurm.ask(&accounting::command(&user_name(), since))?;
         let read = Accounting::parse(printed.as_bytes(), |text| time::unix(text).map(Time));
         let accounting = read.map_err(|error| {
             Failure::new(Exit::Failed, format!("the output of sacct cannot be read: {error}"))

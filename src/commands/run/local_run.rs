@@ -112,9 +112,12 @@ impl<'a> LocalRun<'a> {
 
     /// Returns the policy; in a pool, no job spans several allocations.
     pub(super) fn policy(&self, is_pool: bool) -> Result<Box<dyn Policy>, Failure> {
-        let policy = self.args.policy.find()?;
+        if !is_pool {
+            return self.args.policy.find();
+        }
         let group = |node: &NodeName| MemberId::of_node(node).map(|member| member.to_string());
-        Ok(if is_pool { Box::new(PerGroup::new(policy, group)) } else { policy })
+        let group = move |node: &NodeName| group(node).unwrap_or_default();
+        Ok(Box::new(PerGroup::new(self.args.policy.maker()?, group)))
     }
 
     /// Lets signals that ask for an end wake the turns instead of ending this process.

@@ -11,7 +11,7 @@ use crate::app::slurm::script_outlook::is_meant;
 use crate::app::{input, slurm, state};
 use crate::commands::change_number;
 use crate::commands::cli::{json_text, print};
-use crate::commands::script::when::{ScriptQuestion, ScriptReport};
+use crate::commands::script::when::{ANY_TYPE, ScriptQuestion, ScriptReport};
 use crate::commands::script::when_text;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{ErrorId, Seconds};
@@ -66,7 +66,8 @@ impl ScriptQuestion<'_> {
                 failure
             });
         };
-        let is_allowed = |gpu_type: &str| self.args.may.iter().any(|candidate| candidate == gpu_type);
+        let is_allowed =
+            |gpu_type: &str| self.args.may.iter().any(|name| name == gpu_type || name == ANY_TYPE);
         if let Some(to) = chosen.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
             let message = format!("change {number} is to another GPU type, {to}; {}", self.nothing_done());
@@ -150,7 +151,7 @@ impl ScriptQuestion<'_> {
         let rewritten = rewrite(bytes, report.reading, &outlook.settings[place]).map_err(failure)?;
         // A change that Slurm would read differently must not be written.
         let read_again = self.script.reading_of(Some(&rewritten.text), &[], version);
-        if !is_meant(&read_again, report.queue, &chosen.set.applied(&outlook.request)) {
+        if !is_meant(&read_again, &report.queue.snapshot, &chosen.set.applied(&outlook.request)) {
             let message = format!("{name}: change {number} cannot be written into it; nothing was changed");
             return Err(Failure::new(Exit::Unplaced, message)
                 .id(ErrorId::NoChange)

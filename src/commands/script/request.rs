@@ -105,7 +105,9 @@ fn resource_text(text: &mut String, request: &ResourceRequest) {
     line(text, "nodes", &nodes(request));
     line(text, "GPUs", &gpus(request));
     let cpus = match request.cpus_per_gpu {
+        Some(1) => "1 CPU for each GPU".to_owned(),
         Some(cpus) => format!("{cpus} CPUs for each GPU"),
+        None if request.cpus_per_task == Some(1) => "1 CPU each".to_owned(),
         None => format!("{} CPUs each", number(request.cpus_per_task)),
     };
     line(text, "tasks", &format!("{}, {cpus}", number(request.ntasks)));

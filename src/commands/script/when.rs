@@ -22,6 +22,9 @@ use hsched_queue::PastRuns;
 use hsched_slurm::script::{ScriptReading, SlurmVersion};
 use hsched_ui::{Exit, Failure, ProgressLine};
 
+/// The word of `--may` for all GPU types, as in `submit --may`.
+pub(super) const ANY_TYPE: &str = "type";
+
 /// The requested action for a script.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
@@ -32,7 +35,7 @@ pub(in crate::commands) struct ScriptArgs {
     /// Submit the script with the change of this number; the file itself is not changed.
     #[arg(long, value_name = "N", value_parser = change_number::parse, allow_negative_numbers = true, conflicts_with = "score")]
     pub(super) submit: Option<i64>,
-    /// Allow a change to this GPU type. Repeatable, or several names separated by commas.
+    /// Allow a change to this GPU type; `type` allows any. Repeatable, or several names separated by commas.
     #[arg(long, value_name = "TYPE", value_delimiter = ',', add = completions::gpu_types())]
     pub(super) may: Vec<String>,
     /// Allow a change for which Slurm may stop (preempt) running jobs of yours.
@@ -205,7 +208,9 @@ impl ScriptQuestion<'_> {
     fn are_types(&self, queue: &ClusterQueue) -> Result<(), Failure> {
         let gpus = queue.snapshot.nodes.iter().flat_map(|node| &node.gpus);
         let known: BTreeSet<&str> = gpus.map(|gpu| gpu.gpu_type.as_str()).collect();
-        let Some(unknown) = self.args.may.iter().find(|name| !known.contains(name.as_str())) else {
+        let Some(unknown) =
+            self.args.may.iter().find(|name| *name != ANY_TYPE && !known.contains(name.as_str()))
+        else {
             return Ok(());
         };
         let known: Vec<&str> = known.into_iter().collect();

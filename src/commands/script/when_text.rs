@@ -52,13 +52,7 @@ fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> Strin
     let gpus = gpus(report, outlook);
     let nodes = if asks.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", asks.nodes) };
     let mut parts = vec![format!("{gpus} on {nodes}{}", if asks.exclusive { " of its own" } else { "" })];
-    let default = report
-        .queue
-        .snapshot
-        .partitions
-        .iter()
-        .find(|partition| partition.default)
-        .map(|partition| partition.name.as_str());
+    let default = report.queue.snapshot.default_partition();
     parts.extend(partition.as_deref().or(default).map(|partition| format!("partition {partition}")));
     let nodes = u64::from(asks.nodes);
     parts.extend(asks.cpus.map(|cpus| match cpus.saturating_mul(nodes) {
@@ -126,10 +120,10 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             if high.0 < AT_ONCE {
                 return vec![format!("It would start at once.{of}")];
             }
-            let interval = if forecast.has_interval() {
-                format!(" In 8 of 10 cases: between {} and {}.{of}", at(low), at(high))
-            } else {
-                " All jobs are taken to run to their limits.".to_owned()
+            let interval = match forecast.few_futures() {
+                _ if forecast.is_by_limits() => " All jobs are taken to run to their limits.".to_owned(),
+                Some(count) => format!(" This is estimated from {}.", counted(count, "future")),
+                None => format!(" In 8 of 10 cases: between {} and {}.{of}", at(low), at(high)),
             };
             let start = if median.0 < AT_ONCE {
                 "It would start at once.".to_owned()

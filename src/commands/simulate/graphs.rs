@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::commands::cli::{json_text, print};
+use crate::settings::Origin;
 use hsched_lab::mlfs::{
     GraphOptions, GraphRecord, GraphRound, MlfsParameters, Priority, TaskName, replay_graphs,
 };
@@ -82,12 +83,15 @@ pub(super) fn run(
     let GraphFile { now, jobs } = graphs::parse(text, &nodes)
         .map_err(|problems| Failure::from_problems(&problems, &input::name(asked.trace)))?;
     let usual = MlfsParameters::default();
+    // Without an option or a setting of somebody's, the paper's value applies.
+    let is_default = context.settings.origin("restart_cost", "") == Origin::Default;
+    let setting = (!is_default).then_some(context.settings.restart_cost);
     let parameters = MlfsParameters {
         gang: args.gang,
         exclusive: args.exclusive,
         part: args.migrate_part,
         unit: args.time_unit.0,
-        restart: asked.restart.unwrap_or(context.settings.restart_cost).0,
+        restart: asked.restart.or(setting).map_or(usual.restart, |restart| restart.0),
         ..usual
     };
     let round = asked.round.unwrap_or(ROUND).0;

@@ -144,7 +144,10 @@ impl PendingScript<'_> {
             run: &run.id,
             plan,
             name: key.name(),
-            comment: Tag::of(&key).to_comment(),
+            comment: intent
+                .joins
+                .as_deref()
+                .map_or_else(|| Tag::of(&key).to_comment(), |race| Tag::of(&key).to_comment_in_race(race)),
             ranks: &ranks,
             others: &others,
             pinned: run.file.pinned,

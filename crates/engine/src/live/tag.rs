@@ -44,9 +44,19 @@ impl Tag {
 
     /// Returns the text for `--comment` of a job whose user set a comment.
     pub fn to_comment_with(&self, words: &str) -> String {
+        self.with_key("comment", words)
+    }
+
+    /// Returns the text for `--comment` of a request that joins the race of another run, by which the winner
+    /// of the race finds it.
+    pub(super) fn to_comment_in_race(&self, run: &str) -> String {
+        self.with_key("race", run)
+    }
+
+    fn with_key(&self, key: &str, text: &str) -> String {
         let comment = self.to_comment();
         let begin = comment.strip_suffix('}').unwrap_or(&comment);
-        format!(r#"{begin},"comment":{}}}"#, serde_json::Value::from(words))
+        format!(r#"{begin},"{key}":{}}}"#, serde_json::Value::from(text))
     }
 
     /// Returns the tag in a job's comment, or `None` for jobs that hsched did not submit.
@@ -68,7 +78,10 @@ mod tests {
         assert_eq!(tag.to_comment(), r#"{"hsched":1,"run":"r1","job":"resnet18"}"#);
         let copy = Tag { copy: 2, ..tag.clone() };
         assert_eq!(copy.to_comment(), r#"{"hsched":1,"run":"r1","job":"resnet18","copy":2}"#);
-        assert_eq!(Tag::from_comment(&copy.to_comment_with("for \"ann\"}\n")), Some(copy));
+        assert_eq!(Tag::from_comment(&copy.to_comment_with("for \"ann\"}\n")), Some(copy.clone()));
+        let joined = copy.to_comment_in_race("r0");
+        assert_eq!(joined, r#"{"hsched":1,"run":"r1","job":"resnet18","copy":2,"race":"r0"}"#);
+        assert_eq!(Tag::from_comment(&joined), Some(copy));
         let later = r#"{"hsched":2,"run":"r1","job":"resnet18","more":[]} "#;
         assert_eq!(Tag::from_comment(later), Some(tag));
         for other in

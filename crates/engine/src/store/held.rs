@@ -17,6 +17,7 @@ use crate::store::snapshot::StateSnapshot;
 use crate::store::state_file::Claim;
 use crate::{Rules, State};
 use hsched_model::Time;
+use hsched_model::formats::counted;
 use hsched_model::number::{to_f64, to_i64};
 
 /// Maximum number of jobs of one state that are named.
@@ -72,12 +73,14 @@ impl StoredState {
         Ok(Self { state, at: played.at, trouble, claim: file.claim, seq: played.reached })
     }
 
-    /// Returns the state's time and jobs, as the end of a sentence.
+    /// Returns the state's time, jobs and scripts, as the end of a sentence.
     pub fn knows(&self) -> String {
         let from = self.at.and_then(date).map(|at| format!("is from {at} and ")).unwrap_or_default();
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for tracked in &self.state.jobs {
-            groups.entry(tracked.phase.word()).or_default().push(tracked.job.name.as_str());
+        let jobs = self.state.jobs.iter().map(|tracked| (tracked.phase.word(), &tracked.job.name));
+        let scripts = self.state.scripts.iter().map(|script| (script.word(), &script.name));
+        for (word, name) in jobs.chain(scripts) {
+            groups.entry(word).or_default().push(name.as_str());
         }
         let group = |(word, names): (&str, Vec<&str>)| {
             let (count, more) = (names.len(), names.len().saturating_sub(MOST_NAMES));
@@ -86,12 +89,13 @@ impl StoredState {
             format!("{count} {word} ({names}{more})")
         };
         let groups: Vec<String> = groups.into_iter().map(group).collect();
-        let (count, groups) = (self.state.jobs.len(), groups.join(", "));
-        match count {
-            0 => format!("{from}has no jobs"),
-            1 => format!("{from}has 1 job: {groups}"),
-            _ => format!("{from}has {count} jobs: {groups}"),
+        let (jobs, scripts) = (self.state.jobs.len(), self.state.scripts.len());
+        let counts = [(jobs, "job"), (scripts, "script")].into_iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, noun)| counted(count, noun)).collect();
+        if counts.is_empty() {
+            return format!("{from}has no jobs");
         }
+        format!("{from}has {}: {}", counts.join(" and "), groups.join(", "))
     }
 }
 
@@ -140,7 +144,8 @@ fn last_run(root: &Path) -> Option<String> {
         names.filter_map(|name| Some(name.strip_suffix(".sbatch")?.to_owned())).collect();
     jobs.sort();
     let run = last.file_name();
-    Some(format!("the latest run is runs/{}, with the jobs {}", run.display(), jobs.join(", ")))
+    let with = if jobs.is_empty() { String::new() } else { format!(", with the jobs {}", jobs.join(", ")) };
+    Some(format!("the latest run is runs/{}{with}", run.display()))
 }
 
 /// Returns when a file was last changed.

@@ -17,7 +17,7 @@ use hsched_model::number::to_f64;
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 
 /// Removes runs that belong to no submission of a job or script and are older than the time for which jobs
-/// are kept, and old fences of unknown jobs.
+/// are kept, and old fences of unknown jobs. The age of a run with an id of the user's is that of its plan.
 ///
 /// Other files stay. A folder that cannot be removed is tried again later.
 pub(super) fn remove(root: &Path, state: &State, now: Time) {
@@ -30,7 +30,8 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
     for entry in fs::read_dir(root.join("runs")).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let run = name.to_str().unwrap_or_default();
-        if made_at(run).is_some_and(|made| now.since(made) > Rules::REMEMBERED) && !remembered.contains(run) {
+        let made = made_at(run).or_else(|| changed(&entry.path().join("plan.json")));
+        if made.is_some_and(|made| now.since(made) > Rules::REMEMBERED) && !remembered.contains(run) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -77,6 +78,20 @@ mod tests {
         remove(root.path(), &State { jobs: vec![tracked], ..State::default() }, now);
         let left = runs.map(|run| root.path().join("runs").join(run).exists());
         assert_eq!(left, [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_run_with_an_id_of_the_user_is_as_old_as_its_plan() {
+        let root = tempfile::tempdir().expect("a folder");
+        let run = root.path().join("runs/mine");
+        fs::create_dir_all(&run).expect("a folder");
+        fs::write(run.join("plan.json"), "{}").expect("a plan");
+        let made = changed(&run.join("plan.json")).expect("a time");
+        let mut is_left = |age: f64| {
+            remove(root.path(), &State::default(), Time(made.0 + age));
+            run.exists()
+        };
+        assert_eq!([Rules::REMEMBERED.0 - 1.0, Rules::REMEMBERED.0 + 1.0].map(&mut is_left), [true, false]);
     }
 
     #[test]

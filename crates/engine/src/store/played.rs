@@ -22,6 +22,8 @@ pub(super) struct JournaledState {
     /// The journal, without the applied lines.
     pub journal: Journal,
     answers: Vec<(Time, Event)>,
+    /// Number of complete lines after the snapshot.
+    lines: u64,
 }
 
 impl JournaledState {
@@ -35,9 +37,17 @@ impl JournaledState {
         let mut journal = Journal::read(text, known, writer);
         let lines = std::mem::take(&mut journal.lines);
         let mut is_gapless = start.is_some();
+        let count = lines.len() as u64;
         let at = start.as_ref().and_then(|file| file.at);
-        let mut played =
-            Self { recorded: start, reached: known, at, is_of_journal: false, journal, answers: Vec::new() };
+        let mut played = Self {
+            recorded: start,
+            reached: known,
+            at,
+            is_of_journal: false,
+            journal,
+            answers: Vec::new(),
+            lines: count,
+        };
         for JournalLine { seq, at, what } in lines {
             let (at, answer) = (Time(at), journal::answer(&what));
             let record = StateRecord::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
@@ -58,6 +68,13 @@ impl JournaledState {
             }
         }
         Ok(played)
+    }
+
+    /// Returns whether the journal begins with its first line and has neither a record nor an answer: hsched
+    /// was killed before it had written the first record, and thus before the first request to Slurm.
+    pub(super) fn has_no_record(&self) -> bool {
+        let is_whole = self.journal.faults.is_empty() && self.journal.last == self.lines;
+        is_whole && self.recorded.is_none() && self.answers.is_empty()
     }
 
     /// Returns the state with the answers after the last record.

@@ -93,7 +93,7 @@ impl<'a> StateFiles<'a> {
         let due = self.newest.map_or(0, |newest| newest.state);
         let is_new = due == 0
             && matches!((&self.snapshot, &self.older), (StateSnapshot::Missing, StateSnapshot::Missing))
-            && self.played(None, Writer::Own)?.journal.is_blank();
+            && self.played(None, Writer::Own)?.has_no_record();
         let due = due.max(self.older.file().map_or(0, |file| file.seq));
         match self.snapshot.file() {
             Some(file) if file.seq >= due => self.after(file, rules),

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use crate::run_result::{Reports, attempts, curve};
@@ -110,11 +111,13 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
 /// Returns the report files of each submission: past ones first, then current ones. Unreadable files count as
 /// empty.
 fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Reports> {
-    let of_one = |attempt: &SubmissionRecord| {
-        let sampled = SampledUse::of(&samples(&folder(root, tracked, attempt), Extent::All));
+    let of_one = |(attempt, end): (&SubmissionRecord, Time)| {
+        let period = attempt.started.unwrap_or(Time(f64::NEG_INFINITY))..=end;
+        let sampled = SampledUse::of(&samples(&folder(root, tracked, attempt), Extent::All), &period);
         Reports { epochs: epochs(root, tracked, attempt, now), sampled }
     };
-    attempts(tracked).map(of_one).collect()
+    let ends = tracked.past.iter().map(|past| past.ended).chain(iter::repeat(Time(f64::INFINITY)));
+    attempts(tracked).zip(ends).map(of_one).collect()
 }
 
 fn epochs(root: &Path, tracked: &JobState, attempt: &SubmissionRecord, now: Time) -> Vec<EpochReport> {

@@ -72,7 +72,7 @@ struct SampleLine {
 }
 
 /// Returns the samples of a submission, by node; empty if there are none. Unreadable lines and files of
-/// another schema are skipped.
+/// another schema, or without a valid interval, are skipped.
 pub fn samples(folder: &Path, extent: Extent) -> Vec<NodeSamples> {
     files(folder).iter().filter_map(|path| node_samples(path, extent)).collect()
 }
@@ -124,7 +124,7 @@ fn node_samples(path: &Path, extent: Extent) -> Option<NodeSamples> {
     let length = file.metadata().ok()?.len();
     let head = read_part(&mut file, 0, Some(HEAD)).ok()?;
     let header: SampleHeader = serde_json::from_str(head.lines().next()?).ok()?;
-    if header.schema != SCHEMA {
+    if header.schema != SCHEMA || !(header.interval_s > 0.0 && header.interval_s.is_finite()) {
         return None;
     }
     let start = if extent == Extent::All { 0 } else { length.saturating_sub(TAIL) };
@@ -181,6 +181,11 @@ mod tests {
         fs::write(folder.path().join("samples/n1.jsonl"), text).expect("writes");
         fs::write(folder.path().join("samples/n2.jsonl"), text.replace("samples/1", "samples/2"))
             .expect("writes");
+        fs::write(
+            folder.path().join("samples/n3.jsonl"),
+            text.replace("\"interval_s\": 60", "\"interval_s\": -60"),
+        )
+        .expect("writes");
         fs::write(folder.path().join("samples/progress-2"), "12 step\n").expect("writes");
         let found = samples(folder.path(), Extent::Recent);
         let [NodeSamples { node, interval, slots, samples, .. }] = found.as_slice() else {

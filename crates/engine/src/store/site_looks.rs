@@ -52,6 +52,8 @@ pub struct LastLook {
     pub log: SiteLog,
     pub score: Option<PastScore>,
     salt: u64,
+    /// The time of the look that was read.
+    read: Option<Time>,
 }
 
 /// Size and time range of the stored looks.
@@ -98,10 +100,10 @@ impl SiteLooks {
     pub fn last(&self) -> Result<LastLook, StateError> {
         let path = self.folder.join(OPEN);
         if let Some(Last { salt, score, log }) = unpacked(&path) {
-            return Ok(LastLook { log, score, salt });
+            return Ok(LastLook { read: log.looked_at, log, score, salt });
         }
         let salt = random::number().map_err(write_error(&path))?;
-        Ok(LastLook { log: SiteLog::default(), score: None, salt })
+        Ok(LastLook { salt, ..LastLook::default() })
     }
 
     /// Stores a look, and the jobs that have left the queue since the previous one.
@@ -127,17 +129,18 @@ impl SiteLooks {
         Ok(())
     }
 
-    /// Stores only the last look, unless another process has stored a newer one since this one was read.
+    /// Stores only the last look, unless another process has stored a newer one since this one was read. The
+    /// look that was read may have a later time, if the clock was ahead.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn keep_last(&self, last: &LastLook) -> Result<(), StateError> {
         let path = self.folder.join(OPEN);
         let kept = unpacked::<Last>(&path).and_then(|kept| kept.log.looked_at);
-        if kept > last.log.looked_at {
+        if kept != last.read && kept > last.log.looked_at {
             return Ok(());
         }
-        let LastLook { log, score, salt } = last.clone();
+        let LastLook { log, score, salt, .. } = last.clone();
         write(&path, &Last { salt, score, log })
     }
 
@@ -264,7 +267,7 @@ mod tests {
             (None, Vec::new(), false)
         );
         let last = looks(&store, 30);
-        assert_eq!(store.last().expect("a look"), last);
+        assert_eq!(store.last().expect("a look").log, last.log);
         assert_eq!(store.settled(usize::MAX).len(), 290);
         // The most recent whole days, as many as needed.
         assert_eq!(store.settled(1).len(), 60);
@@ -285,7 +288,16 @@ mod tests {
         let older = looks(&store, 3);
         let newer = looks(&store, 9);
         store.keep_last(&older).expect("nothing is written");
-        assert_eq!(store.last().expect("a look"), newer);
+        assert_eq!(store.last().expect("a look").log, newer.log);
+    }
+
+    #[test]
+    fn a_look_of_a_clock_that_was_ahead_is_replaced() {
+        let root = tempfile::tempdir().expect("a directory");
+        let store = SiteLooks::of(root.path());
+        looks(&store, 48);
+        let last = looks(&store, 1);
+        assert_eq!(store.last().expect("a look").log, last.log);
     }
 
     #[test]

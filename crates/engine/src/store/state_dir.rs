@@ -197,7 +197,9 @@ impl StateDir {
 
     /// Returns whether another hsched holds the lock; also true if that is unknown.
     pub fn is_held(root: &Path) -> bool {
-        lock(&root.join("lock")).is_err()
+        // A shared lock, so that two commands that look at once do not take each other for the holder.
+        let lock = private().read(true).append(true).open(root.join("lock"));
+        !lock.is_ok_and(|lock| lock.try_lock_shared().is_ok())
     }
 
     /// Reads a consistent state without the lock, even while another hsched holds it.
@@ -323,7 +325,17 @@ mod tests {
         assert!(matches!(StateDir::open(root.path()), Err(StateError::Locked { .. })));
         let watch = StateDir::lock_watch(root.path()).expect("another lock");
         assert!(matches!(StateDir::lock_watch(root.path()), Err(StateError::Locked { .. })));
+        assert!(StateDir::is_held(root.path()));
         drop((first, watch));
         StateDir::open(root.path()).expect("opens again");
+    }
+
+    #[test]
+    fn two_commands_that_look_at_once_hold_no_lock() {
+        let root = tempfile::tempdir().expect("a directory");
+        drop(StateDir::open(root.path()).expect("opens"));
+        let look = File::open(root.path().join("lock")).expect("a file");
+        look.lock_shared().expect("is free");
+        assert!(!StateDir::is_held(root.path()));
     }
 }

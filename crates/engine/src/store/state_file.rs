@@ -57,6 +57,7 @@ impl StateFile {
         // The speeds are stored in a separate file.
         let state = State {
             nodes_down: state.nodes_down.clone(),
+            nodes_reserved: state.nodes_reserved.clone(),
             memory: state.memory.clone(),
             planned_by: state.planned_by.clone(),
             node_times: state.node_times.clone(),

@@ -72,7 +72,7 @@ impl StateRecord {
         }
     }
 
-    /// Applies the record from line `seq` of the journal; a change needs the preceding state.
+    /// Applies the record of journal entry `seq`; a change without a preceding state has no effect.
     pub(super) fn play(self, file: &mut Option<StateFile>, seq: u64, at: Time) {
         match self {
             Self::State(whole) => *file = Some(whole),

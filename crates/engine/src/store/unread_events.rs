@@ -44,7 +44,8 @@ impl StateDir {
     /// Stores more lines; beyond the maximum, only the newest.
     ///
     /// # Errors
-    /// If it cannot be written; earlier lines are then still stored.
+    /// If the earlier lines cannot be read, or the file cannot be written; the earlier lines then stay
+    /// stored.
     pub fn leave_untold(&self, more: Vec<UnreadEvent>) -> Result<(), StateError> {
         if more.is_empty() {
             return Ok(());

@@ -7,8 +7,8 @@ use hsched_model::{Cluster, GpuStock, Node, NodeName};
 
 /// Returns the cluster of a recipe.
 ///
-/// Nodes of one type are adjacent. In a mixed cluster, the types alternate, and some GPUs of each node are of
-/// a second type.
+/// Nodes of one type are adjacent. In a mixed cluster, the types alternate, and some GPUs of each node with
+/// several GPUs are of a second type.
 ///
 /// # Errors
 /// If there are fewer nodes than GPU types.

@@ -34,8 +34,8 @@ pub enum TraceRules {
     /// The workload of the TPDS 2024 paper as a trace: `ResNet-101`, `ResNet-18`, VGG-19 and `AlexNet` with a
     /// batch of 500, 10·40^U(0, 1) epochs, 1, 2 or 5 GPUs with probability 0.5, 0.25, 0.25.
     Paper { sync: SyncEvery },
-    /// Heavy-tailed lengths: 1 minute to 30 days with P(longer than x) about x^-0.5; 1 to 16 GPUs, mostly 1;
-    /// speeds as in [`super::jobs()`], without its ±10 %.
+    /// Heavy-tailed lengths: 1 minute to 30 days with P(longer than x minutes) about x^-0.5; 1 to 16 GPUs,
+    /// mostly 1; speeds as in [`super::jobs()`], without its ±10 %.
     HeavyTails { types: Vec<GpuSpeed> },
     /// Like the papers on Hare and HLAS: eight models, 5 to 50 epochs of 1, 2, 4 or 8 tasks with probability
     /// 0.4, 0.3, 0.2, 0.1, tasks of 10 to 120 s on a V100, weights from 1 to 5. Each job requests one GPU per
@@ -117,6 +117,11 @@ pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
         };
         let name = name(number + 1, digits);
         let mut job = recipe.rules.job(name, gpus, length, recipe.mouldable, &mut kinds);
+        if let ArrivalPattern::Recorded(courses) = &recipe.arrivals
+            && recipe.rules.draws_epochs()
+        {
+            job.epochs = epochs_within(courses[number].length, &job, gpus);
+        }
         job.arrival = Seconds((arrival * 10.0).round() / 10.0);
         jobs.push(job);
     }
@@ -159,6 +164,11 @@ impl TraceRules {
         }
     }
 
+    /// Returns whether these rules draw the number of epochs of a job rather than its run time.
+    fn draws_epochs(&self) -> bool {
+        matches!(self, Self::Paper { .. } | Self::Hare)
+    }
+
     fn job(&self, name: JobName, gpus: u32, length: f64, mouldable: bool, kinds: &mut Random) -> Job {
         match self {
             Self::Gavel { speeds, .. } => gavel_job(speeds, name, gpus, length, mouldable, kinds),
@@ -184,6 +194,14 @@ impl TraceRules {
             Self::HeavyTails { types } => heavy_job(types, name, gpus, length, mouldable, kinds),
         }
     }
+}
+
+/// Returns how many epochs, at least one, a job trains on V100s in this time, without communication.
+fn epochs_within(time: Seconds, job: &Job, gpus: u32) -> u64 {
+    let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch);
+    let v100 = GpuType::new("v100").and_then(|v100| job.throughput.get(&v100).copied());
+    let step = v100.map_or(0.0, |speed| speed.step(job.global_batch / u64::from(gpus.max(1)), None));
+    whole(time.0 / (steps * step))
 }
 
 /// Returns a job of a random kind of Gavel's table with the measured speeds for its number of GPUs. If the
@@ -384,6 +402,19 @@ mod tests {
         let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch) * to_f64(job.epochs);
         let seconds = steps * jobs[1].throughput[&v100].step(10, None);
         assert!((seconds - 7200.0).abs() < 20.0, "{seconds}");
+    }
+
+    #[test]
+    fn recorded_courses_take_their_time_by_rules_that_draw_epochs() {
+        let v100 = GpuType::new("v100").expect("a type");
+        for rules in [TraceRules::Paper { sync: SyncEvery::Step }, TraceRules::Hare] {
+            let course = KnownJob { arrival: Seconds(0.0), length: Seconds(360_000.0), gpus: 4 };
+            let arrivals = ArrivalPattern::Recorded(vec![course]);
+            let job = trace(&TraceRecipe { arrivals, ..recipe(rules) }).remove(0);
+            let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch) * to_f64(job.epochs);
+            let seconds = steps * job.throughput[&v100].step(job.global_batch / 4, None);
+            assert!((seconds - 360_000.0).abs() < 3600.0, "{}: {seconds}", job.model);
+        }
     }
 
     #[test]

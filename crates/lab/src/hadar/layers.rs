@@ -17,11 +17,12 @@ pub(super) struct ServedJobs {
     pub beam: bool,
 }
 
-/// Maximum number of states of a layer without pruning, and the number kept when pruning.
+/// Maximum number of states without pruning, and the number kept after each job when pruning.
 const MOST_STATES: usize = 20_000;
 const BEAM: usize = 64;
 
-/// Returns the set of jobs with the highest total payoff, each on its best allocation in turn.
+/// Returns the set of jobs with the highest total payoff that the search finds, each on its best allocation
+/// in turn.
 pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut states = States::new(market.cells.list.len());
     let (mut searches, search_of) = searches(queue);

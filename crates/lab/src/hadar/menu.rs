@@ -173,14 +173,14 @@ impl Menu {
         });
     }
 
-    /// Adds an allocation for each cell that has enough GPUs; of the cells of one node, only the first.
+    /// Adds an allocation for each cell that has enough GPUs, unless another cell of its node precedes it.
     fn alone(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let gpus = self.taste.gpus;
         let mut least = f64::INFINITY;
         for (at, candidate) in free.iter().enumerate().filter(|(_, free)| of(free) && free.count >= gpus) {
             least = least.min(candidate.price);
             if gpus == 1 && least + scope.market.slack < candidate.price {
-                break; // further cells would only repeat this choice
+                break; // further cells cost more for the same speed
             }
             let is_second = |other: &Free| of(other) && other.node == candidate.node;
             if scope.market.cells.is_mixed && free[..at].iter().any(is_second) {
@@ -190,8 +190,8 @@ impl Menu {
         }
     }
 
-    /// Adds allocations in several cells: on each single node, on the fewest nodes, and in the first cells
-    /// overall.
+    /// Adds allocations in several cells: on each node that has enough GPUs or, if there is none, on the
+    /// fewest nodes; and in the first cells overall.
     fn together(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let usable = || free.iter().filter(|free| of(free));
         // A single GPU never spans cells.
@@ -256,7 +256,7 @@ impl Menu {
         }
     }
 
-    /// Returns the index of a pace.
+    /// Returns the index of a pace, which is added if it is new.
     fn pace(&mut self, counts: &[u32], ring: f64) -> u32 {
         let known = self
             .paces

@@ -87,7 +87,7 @@ impl Hadar {
         Seconds(((now / round + 1e-9).floor() + 1.0) * round - now)
     }
 
-    /// Adds the decisions to the plan; jobs that release GPUs come first.
+    /// Adds the decisions to the plan; jobs that wait come first, because some of them release GPUs.
     fn carry_out(
         &self,
         problem: &Problem,

@@ -84,7 +84,7 @@ impl States {
         self.payoffs[state as usize] = f64::NEG_INFINITY;
     }
 
-    /// Returns the state with some more GPUs taken; a new state has no path yet.
+    /// Returns the state with some more GPUs taken, which is added without a path if it is new.
     pub(super) fn after(&mut self, state: u32, parts: &[(usize, u32)]) -> u32 {
         let hash = self.hash(state, parts);
         let slot = self.slot(hash, |known| self.is_after(known, state, parts));

@@ -2,7 +2,7 @@
 //! merged.
 //!
 //! Decides which job takes which node and how many steps each copy does. The decision looks at one round and
-//! reads no clock. A simulation and a cluster use the same function.
+//! reads no clock.
 
 use std::cmp::Ordering;
 

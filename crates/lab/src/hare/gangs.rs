@@ -81,7 +81,7 @@ impl Policy for Hare {
             let decision = self.next_turn(problem, &mut cards, jobs[place], &tasks.jobs[place]);
             changes.extend(decision.map(|decision| (jobs[place], decision)));
         }
-        // Jobs that release GPUs come first.
+        // Deferred jobs come first, because some of them release GPUs.
         changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
         let wake = turns_end.into_iter().chain(self.begun_until.take()).min_by(f64::total_cmp);
         Ok(Plan { changes, wake: wake.map(Time), ..Plan::default() })
@@ -247,8 +247,8 @@ fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Ve
     (counts.iter().sum::<u32>() >= least).then_some((counts, long))
 }
 
-/// Returns the GPUs of a turn: of each type, first those that the job holds, then those of a node that has
-/// enough.
+/// Returns the GPUs of a turn: of each type, first those that the job holds, then those of the node that has
+/// just enough, then those of the nodes that have the most.
 fn choose(cards: &[Card], job: usize, turn: &JobTurn) -> Vec<usize> {
     let mut chosen = Vec::new();
     for (gpu_type, &count) in turn.counts.iter().enumerate().filter(|(_, count)| **count > 0) {

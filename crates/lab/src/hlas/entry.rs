@@ -3,7 +3,7 @@
 use crate::hlas::{Grouping, Hlas, HlasParameters, TasksOfHlas};
 use crate::{LabPolicy, TaskMaker};
 use hsched_model::formats::{parse_duration, parse_number};
-use hsched_plan::{Entry, Flag, FlagKind, Knowledge, Make, Parameters};
+use hsched_plan::{Entry, ExecutionMode, Flag, FlagKind, Knowledge, Make, Parameters};
 
 pub(crate) const HLAS: LabPolicy = LabPolicy {
     entry: Entry {
@@ -53,7 +53,7 @@ const THRESHOLDS: Flag = Flag {
     value_name: "DURATIONS",
     kind: FlagKind::Text(|text| thresholds(text).map(drop)),
     usual: None,
-    help: "hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that exceeds one \
+    help: "hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that reaches one \
            moves down a level [default: 5 rounds of the median job, then doubled four times]",
 };
 
@@ -70,7 +70,9 @@ fn parameters(parameters: &Parameters, predicts: bool) -> Result<HlasParameters,
     let thresholds =
         parameters.is_given(&THRESHOLDS).then(|| parameters.value(&THRESHOLDS, thresholds)).transpose()?;
     let promote = parameters.is_given(&PROMOTE).then(|| parameters.value(&PROMOTE, factor)).transpose()?;
-    Ok(HlasParameters { predicts, grouping: parameters.value(&GROUPS, grouping)?, thresholds, promote })
+    let (grouping, keeps_gpus) =
+        (parameters.value(&GROUPS, grouping)?, parameters.carrying != ExecutionMode::Shared);
+    Ok(HlasParameters { predicts, grouping, thresholds, promote, keeps_gpus })
 }
 
 fn grouping(text: &str) -> Result<Grouping, String> {
@@ -84,7 +86,7 @@ fn grouping(text: &str) -> Result<Grouping, String> {
     }
 }
 
-/// Parses durations separated by commas as seconds, in ascending order.
+/// Parses durations separated by commas, in any order; returns them in seconds in ascending order.
 fn thresholds(text: &str) -> Result<Vec<f64>, String> {
     let read = |one: &str| parse_duration(one).map(|duration| duration.0).map_err(|error| error.to_string());
     let mut all = text.split(',').map(read).collect::<Result<Vec<f64>, String>>()?;

@@ -1,5 +1,5 @@
-//! `hlas` and `hlas-p` on a cluster: the job with the least service gets idle groups for a turn of some
-//! epochs until all its tasks have a GPU. With fewer GPUs, it accumulates gradients.
+//! `hlas` and `hlas-p` on a cluster: for a turn of some epochs, the job with the least service gets idle
+//! groups until each of its tasks has a GPU. With fewer GPUs, it accumulates gradients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,6 +57,8 @@ struct GpuTable {
     free: Vec<bool>,
     /// By GPU, the job that holds it, even if the job's turn is over.
     holder: Vec<Option<usize>>,
+    /// Whether each GPU has a turn that ends later.
+    in_turn: Vec<bool>,
 }
 
 impl Hlas {
@@ -65,21 +67,24 @@ impl Hlas {
         Self { parameters, known: GangMemory::default() }
     }
 
-    /// Forms new groups if the nodes have changed.
+    /// Forms new groups if the nodes have changed. Default thresholds come from the first jobs that can run.
     fn sync_groups(&mut self, problem: &Problem, tasks: &Tasks) {
         let node_types = |node: &hsched_plan::WorkerNode| {
             let types = problem.labels.iter().cloned().zip(node.up.iter().copied());
             (node.name.as_str().to_owned(), types.filter(|(_, count)| *count > 0).collect())
         };
         let nodes: Vec<(String, Vec<(String, u32)>)> = problem.nodes.iter().map(node_types).collect();
-        if nodes == self.known.nodes && !self.known.groups.is_empty() {
-            return;
+        let is_new = nodes != self.known.nodes || self.known.groups.is_empty();
+        if is_new {
+            self.known.groups = grouping(tasks, self.parameters.grouping);
+            self.known.nodes = nodes;
         }
-        self.known.groups = grouping(tasks, self.parameters.grouping);
-        let rounds = tasks.jobs.iter().filter_map(|job| round_time(tasks, &self.known.groups, job)).collect();
-        let usual = || Ladder::usual_thresholds(rounds);
-        self.known.thresholds = self.parameters.thresholds.clone().unwrap_or_else(usual);
-        self.known.nodes = nodes;
+        if is_new || self.known.thresholds.is_empty() {
+            let groups = &self.known.groups;
+            let rounds = tasks.jobs.iter().filter_map(|job| round_time(tasks, groups, job)).collect();
+            let usual = || Ladder::usual_thresholds(rounds);
+            self.known.thresholds = self.parameters.thresholds.clone().unwrap_or_else(usual);
+        }
     }
 
     /// Counts the completed work of jobs; jobs whose turn is over go to the tail, followed by new jobs.
@@ -169,8 +174,8 @@ impl Hlas {
         ladder
     }
 
-    /// Assigns idle groups to a job until all its tasks have a GPU, first the groups in which it holds GPUs.
-    /// Returns the assigned GPUs and removes the groups from `idle`.
+    /// Assigns idle groups to a job until each of its tasks has a GPU or the job has `most` GPUs, first the
+    /// groups in which it holds GPUs. Returns the assigned GPUs and removes the groups from `idle`.
     fn hand_out(
         &self,
         table: &mut GpuTable,
@@ -226,6 +231,7 @@ impl Hlas {
                 gpus.any(|gpu| tasks.jobs[place].times[tasks.gpus[*gpu].gpu_type].is_some())
             };
             let Some(place) = ladder.first(can_use) else { break };
+            let may_keep = self.parameters.keeps_gpus && ladder.is_on_first(place);
             ladder.leave(place);
             let job = jobs[place];
             let before = idle.clone();
@@ -234,18 +240,20 @@ impl Hlas {
             let wanted = slots(gpus.iter().map(|gpu| table.gpus[*gpu]));
             let Some(placement) = placed(problem, job, wanted) else {
                 let least = problem.jobs[job].min_gpus;
-                let why = if gpus.len() < least as usize {
-                    format!("fewer than {least} GPUs that it can use are idle")
-                } else {
-                    "its batch cannot be divided over the idle GPUs".to_owned()
-                };
-                changes.push((job, Decision::Defer { why }));
+                changes.push((job, Decision::Defer { why: why_not(gpus.len(), least) }));
+                // Otherwise, later jobs could take its GPUs one by one forever.
+                if may_keep && table.suffices_later(&tasks.jobs[place], gpus.len(), least) {
+                    continue;
+                }
                 for gpu in gpus {
                     table.free[gpu] = true;
                 }
                 idle = before;
                 continue;
             };
+            for gpu in gpus {
+                table.in_turn[gpu] = true;
+            }
             let model = &problem.jobs[job];
             let epochs = Turns::epochs(&model.progress, placement.epoch.total(), problem.now);
             self.known.turns.begin(problem, job, epochs);
@@ -296,7 +304,7 @@ impl Policy for Hlas {
                 changes.push((job, Decision::Defer { why }));
             }
         }
-        // Jobs that release GPUs come first.
+        // Deferred jobs come first, because some of them release GPUs.
         changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
         let ends = jobs.iter().filter_map(|job| self.turn_end(problem, *job, &changes));
         let wake = ends.min_by(f64::total_cmp).map(Time);
@@ -332,6 +340,15 @@ impl Hlas {
     }
 }
 
+/// Returns why a job cannot start on this number of idle GPUs.
+fn why_not(idle: usize, least: u32) -> String {
+    if idle < least as usize {
+        format!("fewer than {least} GPUs that it can use are idle")
+    } else {
+        "its batch cannot be divided over the idle GPUs".to_owned()
+    }
+}
+
 /// Returns all GPUs of nodes that are up, including those in use.
 fn all_gpus(problem: &Problem) -> Vec<TaskGpu> {
     let of_node = |(node, worker_node): (usize, &hsched_plan::WorkerNode)| {
@@ -346,7 +363,9 @@ impl GpuTable {
     /// Returns the table of all GPUs; the GPUs of jobs whose turn continues are not free.
     fn new(problem: &Problem, jobs: &[usize], gpus: Vec<TaskGpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
-        let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
+        let none = vec![false; gpus.len()];
+        let holder = vec![None; gpus.len()];
+        let mut table = Self { free: none.clone(), holder, in_turn: none, gpus };
         for &job in jobs {
             for slot in held(problem, job) {
                 for _ in 0..slot.count {
@@ -356,6 +375,7 @@ impl GpuTable {
                     };
                     let Some(gpu) = (0..table.gpus.len()).find(is_it) else { continue };
                     table.holder[gpu] = Some(job);
+                    table.in_turn[gpu] = go_on.contains(&job);
                     let room = &mut left[slot.node][slot.gpu_type];
                     table.free[gpu] = !go_on.contains(&job) && *room > 0;
                     *room = room.saturating_sub(1);
@@ -370,5 +390,12 @@ impl GpuTable {
             }
         }
         table
+    }
+
+    /// Returns whether a job has too few GPUs now, but enough at the ends of turns.
+    fn suffices_later(&self, tasks: &TaskJob, now: usize, least: u32) -> bool {
+        let is_usable = |gpu: &usize| self.in_turn[*gpu] && tasks.times[self.gpus[*gpu].gpu_type].is_some();
+        let later = (0..self.gpus.len()).filter(is_usable).count();
+        now < least as usize && now + later >= least as usize
     }
 }

@@ -147,8 +147,7 @@ impl GroupSearch<'_> {
             if u64::from(part[0]) * (groups as u64) < u64::from(left[0]) {
                 break;
             }
-            // The first group is the largest of the remaining ones; if it were smaller, a later group would
-            // be larger.
+            // The groups are in descending order, so that each partition is tried once.
             if limit.as_ref().is_none_or(|limit| part <= *limit) {
                 let rest: GroupGpus = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
                 self.chosen.push(part.clone());

@@ -94,7 +94,7 @@ impl Ladder {
         }
     }
 
-    /// Moves a waiting job to the first level, at its position in the order of entries.
+    /// Moves a waiting job to the first level, at its position by predicted epochs and entry.
     pub(crate) fn promote(&mut self, job: usize) {
         if let Some((_, key)) = self.places[job] {
             let is_begun = self.levels.iter().any(|level| level.begun.contains(&key));
@@ -111,6 +111,11 @@ impl Ladder {
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
         let usable = |keys: &BTreeSet<LadderKey>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
+    }
+
+    /// Returns whether a waiting job is on the first level.
+    pub(crate) fn is_on_first(&self, job: usize) -> bool {
+        matches!(self.places.get(job), Some(Some((0, _))))
     }
 
     /// Returns whether no job waits.

@@ -11,6 +11,9 @@ pub(crate) struct HlasParameters {
     /// A job that has waited longer than this multiple of its service since its last round goes to the first
     /// level; `None` if waiting never promotes a job.
     pub promote: Option<f64>,
+    /// Whether a job of the first level keeps idle GPUs until they suffice for its minimum. The GPUs would be
+    /// idle for too long if jobs were not stopped at the ends of their turns.
+    pub keeps_gpus: bool,
 }
 
 /// Which GPUs are assigned together.

@@ -28,7 +28,7 @@ pub(crate) struct TraceResult {
 
 impl TraceResult {
     /// Returns the results for a trace; a job that has not ended counts as if it ended together with the last
-    /// one.
+    /// one, but misses its deadline.
     pub(crate) fn of(trace: &Trace, record: &ReplayRecord) -> Self {
         let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
         let (mut alone, mut times, mut due, mut met) = (0.0, 0.0, 0.0, 0.0);

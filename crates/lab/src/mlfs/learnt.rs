@@ -242,7 +242,8 @@ impl MlfRl {
         let total = state.floor.total[gpu_type];
         let speed = rates.speeds[gpu_type] / rates.best;
         let soon = |time: f64| saturating(self.parameters.unit / time.max(60.0));
-        // How much time a start now leaves before the deadline; -1 if the job would miss it.
+        // How much time a start now leaves before the deadline; -1 if the job would miss it, 1 without a
+        // deadline.
         let slack = inputs.to_deadline.map_or(1.0, |time| {
             let slack = time - inputs.left / speed;
             if slack < 0.0 { -1.0 } else { (libm::log(1.0 + slack / 60.0) / 10.0).min(1.0) }

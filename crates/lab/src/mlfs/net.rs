@@ -47,14 +47,15 @@ impl Net {
         Self { sizes: sizes.to_vec(), weights }
     }
 
-    /// Returns whether the network has this number of inputs and one output, and the right number of finite
-    /// weights.
+    /// Returns whether the network has this number of inputs, one output, no empty layer, and the right number
+    /// of finite weights.
     pub fn takes(&self, inputs: usize) -> bool {
         let count = |pair: &[usize]| pair[0].saturating_add(1).saturating_mul(pair[1]);
         let needed = self.sizes.windows(2).map(count).fold(0, usize::saturating_add);
         self.sizes.first() == Some(&inputs)
             && self.sizes.len() > 1
             && self.sizes.last() == Some(&1)
+            && self.sizes.iter().all(|size| *size > 0)
             && self.weights.len() == needed
             && self.weights.iter().all(|weight| weight.is_finite())
     }

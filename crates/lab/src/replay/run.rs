@@ -52,7 +52,8 @@ const MOST_QUESTIONS: usize = 100;
 /// Decisions between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 256;
 
-/// Number of decisions without effect after which waiting jobs wait forever if there are no other events.
+/// Number of decisions without effect after which waiting jobs wait forever if there are no other events. One
+/// is enough if the policy names no time for its next decision.
 const PATIENCE: u32 = 3;
 
 /// A running replay.
@@ -68,9 +69,9 @@ struct ReplayRun<'a, 'h> {
     round: u64,
     first_round: u64,
     ended: usize,
-    /// Decisions without effect while no job runs.
+    /// Decisions without effect while no job runs and no node is down.
     fruitless: u32,
-    /// Number of failures of each node.
+    /// Number of failures of each node, including the scheduled one.
     node_failures: Vec<u32>,
 }
 
@@ -225,7 +226,7 @@ impl ReplayRun<'_, '_> {
         self.behind = behind;
     }
 
-    /// Schedules a random failure and repair of a node.
+    /// Schedules the next random failure and repair of a node, if nodes fail.
     fn plan_node_failure(&mut self, node: usize) {
         let Options { seed, incidents, .. } = self.world.options;
         let Some(mean) = incidents.node_failures else { return };

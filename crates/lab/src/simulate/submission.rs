@@ -68,7 +68,7 @@ pub(super) struct Noise {
     most: f64,
 }
 
-/// Progress that a job has saved within an epoch.
+/// Progress that a job has saved: the epoch in which it resumes, and the last saved step of this epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimulatedCheckpoint {
     pub epoch: u64,

@@ -90,8 +90,8 @@ impl SimulatedWorld {
         cluster
     }
 
-    /// Returns how long a submission would wait if hsched made it now; `None` if it would wait for other jobs,
-    /// whose ends are unknown.
+    /// Returns how long a submission would wait if hsched made it now; `None` if it would not start with the
+    /// next scheduling pass.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         let mut world = self.clone();
         world.enqueue(run, intent);
@@ -314,7 +314,7 @@ impl SimulatedWorld {
         self.begin(place, gpus);
     }
 
-    /// Starts the continuation that waits for the end of this submission.
+    /// Starts the continuation that waits for the end of this submission, or ends it if it cannot continue.
     fn make_room(&mut self, ended: usize) {
         let id = self.submissions[ended].id;
         let waits = |submission: &SimulatedSubmission| {

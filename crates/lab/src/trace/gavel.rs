@@ -25,7 +25,7 @@ struct GavelLine<'a> {
     weight: f64,
 }
 
-/// Epochs of a job, or its number of steps if that is smaller; Gavel counts only steps.
+/// Maximum number of epochs of a job, which has no more epochs than steps; Gavel counts only steps.
 const EPOCHS: u64 = 100;
 
 /// Samples per step on one GPU if the name of the kind does not state it. The number is arbitrary, because

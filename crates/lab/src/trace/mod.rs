@@ -33,7 +33,7 @@ pub enum TraceError {
 /// Parses a trace: a job file (YAML or JSON), or CSV with job keys as columns.
 ///
 /// # Errors
-/// If the text is in none of these formats; the error contains all problems.
+/// If the text is in none of these formats, or a job is invalid; the error contains all problems of the jobs.
 pub fn parse(text: &str) -> Result<TraceFile, TraceError> {
     if csv::is_csv(text) {
         return csv::parse(text);

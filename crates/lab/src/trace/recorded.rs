@@ -105,8 +105,8 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<ParsedEntries<RecordedJo
     })
 }
 
-/// Parses the tasks of Alibaba's clusters: `num_gpu` is the number of GPUs, where a fraction of a GPU counts
-/// as one; `gpu_spec` lists their types.
+/// Parses the tasks of Alibaba's clusters: `num_gpu` is the number of GPUs, which is 1 for a task with a
+/// fraction of a GPU; `gpu_spec` lists their types.
 ///
 /// # Errors
 /// If a column is missing.

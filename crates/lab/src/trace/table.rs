@@ -84,7 +84,7 @@ impl<'a> LineCells<'a> {
     /// Returns the cell as non-empty text.
     ///
     /// # Errors
-    /// If it is empty.
+    /// If it is empty, or no column exists.
     pub fn text(&self, names: &[&str]) -> Result<&'a str, NoEntry> {
         self.get(names).ok_or_else(|| NoEntry::Bad(format!("{} is empty", names[0])))
     }
@@ -99,10 +99,10 @@ impl<'a> LineCells<'a> {
         number.ok_or_else(|| NoEntry::Bad(format!("{} must be a number, at least 0, got {text:?}", names[0])))
     }
 
-    /// Returns the cell as an integer; `2.0` is one.
+    /// Returns the cell as a non-negative integer; `2.0` is one.
     ///
     /// # Errors
-    /// If it is not an integer, or above 10^12.
+    /// If it is not such an integer, or above 10^12.
     pub fn whole(&self, names: &[&str]) -> Result<u64, NoEntry> {
         let number = self.number(names)?;
         let whole = (number.fract() == 0.0 && number <= 1e12).then_some(to_u64(number));

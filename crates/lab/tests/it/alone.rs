@@ -5,19 +5,28 @@ use std::collections::BTreeMap;
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
-use hsched_plan::{Decision, ExecutionMode, Parameters, Policy, Sharing, Slot, verify};
+use hsched_plan::{
+    Decision, ExecutionMode, HoldStage, JobModel, Moves, Parameters, Plan, Policy, Replanning, Sharing, Slot,
+    verify,
+};
 use proptest::prelude::*;
 
-use crate::shared::{T4, V100, decide, end, given, in_mid_run, job, run, stop, two_gpus};
+use crate::shared::{T4, V100, decide, decide_and_answer, end, given, in_mid_run, job, run, stop, two_gpus};
 use hsched_problems::problems;
 
 /// The policy as `run` uses it.
 fn alone(name: &str) -> Box<dyn Policy> {
-    find_over_time(name, &parameters()).expect("a policy")
+    find_over_time(name, &Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() })
+        .expect("a policy")
 }
 
-fn parameters() -> Parameters {
-    Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() }
+/// Returns whether each batch of a plan is divided in this way.
+fn is_divided(plan: &Plan, sharing: Sharing) -> bool {
+    plan.changes.iter().all(|(_, decision)| match decision {
+        Decision::Place { placements, .. } => placements.iter().all(|placement| placement.sharing == sharing),
+        Decision::Adjust { placement, .. } => placement.sharing == sharing,
+        _ => true,
+    })
 }
 
 #[test]
@@ -69,31 +78,61 @@ fn with_gpus_of_its_own_who_makes_room_is_stopped_and_the_other_gets_the_room() 
     verify(&problem, plan).expect("a plan that can be carried out");
 }
 
+#[test]
+fn a_job_that_is_brought_together_divides_its_batch_as_the_policy_says() {
+    let linear = problems::job("a", 1000, 10_000, 1000.0, &[100.0]);
+    let job = JobModel { min_gpus: 2, max_gpus: 2, asks: 2, ..linear };
+    let mut problem = problems::problem(&["v100"], &[&[2], &[2]], vec![job]);
+    let slot = |node, count| Slot { node, gpu_type: 0, count };
+    run(&mut problem, 0, &[slot(0, 1), slot(1, 1)]);
+    for (name, expected) in [("optimus-lb", Sharing::Balanced), ("optimus", Sharing::Equal)] {
+        let plan = decide(alone(name).as_mut(), &problem);
+        assert_eq!(given(&plan), BTreeMap::from([(0, vec![slot(0, 2)])]), "{name}");
+        assert!(is_divided(&plan, expected), "{name}: {plan:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn batches_are_divided_as_the_policy_says(problem in in_mid_run(), number in any::<prop::sample::Index>()) {
-        let mut policies: Vec<Box<dyn Policy>> = registry().names_over_time().into_iter().map(alone).collect();
-        let balanced = parameters().with("sharing", "balanced");
-        policies.push(find_over_time("hadar", &balanced).expect("a policy"));
-        let number = number.index(policies.len());
-        let policy = &mut policies[number];
-        let plan = decide(policy.as_mut(), &problem);
-        for (_, decision) in &plan.changes {
-            let Decision::Place { placements, .. } = decision else { continue };
-            for placement in placements {
-                prop_assert_eq!(placement.sharing, policy.sharing(), "{}", policy.name());
-            }
+    fn batches_are_divided_as_the_policy_says(
+        mut problem in in_mid_run(),
+        (is_equal, number) in any::<(bool, prop::sample::Index)>(),
+        carrying in prop::sample::select(vec![ExecutionMode::AtOnce, ExecutionMode::Alone, ExecutionMode::Shared]),
+        slower in 1.0..3.0,
+    ) {
+        let replanning = Replanning { moves: Moves::Auto { margin: 0.5 }, ..Replanning::default() };
+        let parameters = Parameters { carrying, replanning, ..Parameters::default() };
+        let names = registry().names_over_time().into_iter();
+        let mut policies: Vec<(&str, Parameters)> = names.map(|name| (name, parameters.clone())).collect();
+        policies.push(("hadar", parameters.with("sharing", "balanced")));
+        let found = policies.iter().map(|(name, with)| find_over_time(name, with).expect("a policy"));
+        let (equal, balanced): (Vec<_>, Vec<_>) = found.partition(|policy| policy.sharing() == Sharing::Equal);
+        // Few policies divide equally; half of the cases are about them.
+        let mut policies = if is_equal { equal } else { balanced };
+        let mut policy = policies.swap_remove(number.index(policies.len()));
+        let name = policy.name();
+        // The shares of running jobs do not fit.
+        for hold in problem.jobs.iter_mut().flat_map(|job| &mut job.progress.holds) {
+            let HoldStage::Running { epoch, .. } = &mut hold.stage else { continue };
+            *epoch *= slower;
         }
+        let plan = decide_and_answer(policy.as_mut(), &mut problem);
+        prop_assert!(is_divided(&plan, policy.sharing()), "{name}: {plan:?}");
+        let runs = |job: usize| problem.jobs[job].progress.running().next().is_some();
+        let moved: Vec<usize> = given(&plan).into_keys().filter(|job| runs(*job)).collect();
+        for &job in &moved {
+            stop(&mut problem, job);
+            end(&mut problem, job);
+        }
+        let plan = decide_and_answer(policy.as_mut(), &mut problem);
+        prop_assert!(is_divided(&plan, policy.sharing()), "{name}: {plan:?}");
     }
 
     #[test]
     fn what_was_decided_can_be_carried_out_and_is(mut problem in in_mid_run(), number in any::<prop::sample::Index>()) {
-        // With equal shares, a policy may place a job that has a rank without work under balanced shares,
-        // which are assumed for its current run.
-        let shares_equally = |name: &&str| *name == "exhaustive" || alone(name).sharing() == Sharing::Equal;
-        let names: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !shares_equally(name)).collect();
+        let names: Vec<&str> = registry().names_over_time().into_iter().filter(|name| *name != "exhaustive").collect();
         let name = names[number.index(names.len())];
         let mut policy = alone(name);
         let plan = decide(policy.as_mut(), &problem);

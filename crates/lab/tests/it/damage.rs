@@ -75,16 +75,19 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Number of bits at the beginning and at the end of a file that are all flipped.
-const ENDS: usize = 800;
+const ENDS: usize = 400;
 
-/// Distance between the other flipped bits, coprime to the number of bits in a byte.
-const STRIDE: usize = 13;
+/// Distance between the other flipped bits, coprime to the number of bits in a byte; those of ends of lines are all flipped.
+const STRIDE: usize = 61;
 
 /// For each bit in a sample of the file's bits, flips it and calls `check`; then restores the file.
 pub fn flip(path: &Path, mut check: impl FnMut(usize)) {
     let bytes = fs::read(path).expect("a file");
     let bits = 8 * bytes.len();
-    for bit in (0..bits).filter(|bit| *bit < ENDS || bit + ENDS >= bits || bit % STRIDE == 0) {
+    let is_drawn = |bit: &usize| {
+        *bit < ENDS || bit + ENDS >= bits || bit.is_multiple_of(STRIDE) || bytes[bit / 8] == b'\n'
+    };
+    for bit in (0..bits).filter(is_drawn) {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(path, &flipped).expect("a file");
@@ -254,6 +257,32 @@ fn what_is_not_sure_is_left_as_it_is() {
             "journal has no complete line",
         ],
     );
+}
+
+#[test]
+fn whoever_is_killed_in_the_first_write_leaves_a_new_directory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    let write = || {
+        let directory = StateDir::open(root).expect("opens");
+        let (before, mut ledger) = directory.ledger(&rules(), Time(1.0)).expect("reads");
+        let state = State { jobs: vec![meant("job-0")], ..State::default() };
+        let event = Event::CancelAsked { job: state.jobs[0].job.name.clone() };
+        assert!(before.jobs.is_empty());
+        ledger.keep(Time(2.0), &state, &[event], &[]).expect("keeps");
+        state
+    };
+    write();
+    let whole = fs::read(root.join("journal")).expect("a journal");
+    let first = whole.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    for length in [first, first + 9] {
+        for name in files(root).into_keys().filter(|name| name != "journal") {
+            let _ = fs::remove_file(root.join(name));
+        }
+        fs::write(root.join("journal"), &whole[..length]).expect("writes");
+        let state = write();
+        assert_eq!(anonymous(peek(root).expect("reads").0), anonymous(state), "{length}");
+    }
 }
 
 #[test]

@@ -58,6 +58,22 @@ fn a_job_waits_for_its_moment_and_capacity_is_kept() {
 }
 
 #[test]
+fn shares_that_are_whole_samples_are_not_wrong() {
+    let cluster = cluster(&[("v1", "v100", 3, 3, "allocated")]);
+    let mut attempt = attempt("r", "v1", "v100", 3, 0);
+    attempt.tells_shares = true;
+    let shares = |first: u64, rest: u64| {
+        let mut attempt = attempt.clone();
+        attempt.ranks.iter_mut().for_each(|rank| rank.batch = rest);
+        attempt.ranks[0].batch = first;
+        let state = state(vec![running(job("a", "{v100: 100}", ", gpus: 3"), attempt, 1)]);
+        words(&take(state, 1.0, &cluster, &how(Moves::Never)).actions)
+    };
+    assert_eq!(shares(34, 33), [""; 0]);
+    assert_eq!(shares(40, 30), ["share a [34, 33, 33]"]);
+}
+
+#[test]
 fn a_job_that_needs_more_gpus_than_any_job_gets_waits_with_the_reason() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     let jobs = [("a", ", gpus: 2"), ("b", "")];

@@ -1,7 +1,7 @@
 //! Failures that do not count because their node turns out to have been down.
 
-use hsched_engine::{End, Event, JobState, Outcome, PastAttempt, Phase, apply};
-use hsched_model::{Availability, NodeName, Time};
+use hsched_engine::{End, Event, JobState, News, Outcome, PastAttempt, Phase, apply};
+use hsched_model::{Availability, JobName, NodeName, Time};
 
 use hsched_fixtures::engine_states::{attempt, job, rules, running, state};
 #[test]
@@ -32,6 +32,25 @@ fn all_tries_on_a_node_are_excused_that_failed_shortly_before_it_was_seen_to_be_
     assert_eq!(ends, [&failed(), &End::NodeFailed, &failed(), &End::TimedOut]);
     assert_eq!(state.jobs[0].failures, 2);
     assert!(state.jobs[0].phase.is_submitted(), "{:?}", state.jobs[0].phase);
+}
+
+#[test]
+fn a_failure_on_a_reserved_node_counts_until_the_node_fails_too() {
+    let node = || NodeName::new("v1").expect("a name");
+    let down = |state| Event::NodeDown { node: node(), state, reason: None };
+    let end = |reserved: &[Availability]| {
+        let attempt = attempt("r", "v1", "v100", 2, 0);
+        let of = attempt.key(&JobName::new("a").expect("a name"));
+        let mut state = state(vec![running(job("a", "{v100: 100}", ", retries: 3"), attempt, 3)]);
+        for availability in reserved {
+            apply(&mut state, Time(10.0), &down(*availability), &rules());
+        }
+        let news = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(20.0) };
+        apply(&mut state, Time(20.0), &Event::News { of, news }, &rules());
+        state.jobs[0].failures
+    };
+    assert_eq!(end(&[Availability::Reserved]), 1);
+    assert_eq!(end(&[Availability::Reserved, Availability::Down]), 0);
 }
 
 /// Returns a job after node v1 is found down at 1000. The job failed at these times on these nodes; the last

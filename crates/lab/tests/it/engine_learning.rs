@@ -1,5 +1,5 @@
-//! What the engine learns from epochs and whole runs: seconds per step by GPU type and batch, the length of an epoch,
-//! and the cost of a restart.
+//! What the engine learns from epochs and whole runs: seconds per step by GPU type and batch, the length of
+//! an epoch, and the cost of a restart.
 
 use hsched_engine::{
     Action, BackendKind, End, EpochReport, Event, JobState, News, PastAttempt, Phase, RankReport, Rules,

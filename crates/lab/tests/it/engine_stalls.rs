@@ -30,7 +30,7 @@ fn stuck(rule: &str) -> State {
     state(vec![tracked])
 }
 
-/// Observes a stall or none; returns the new events.
+/// Observes a stall or none; returns the stalls in the new events.
 fn seen(state: &State, at: f64, stall: Option<Stall>) -> Vec<Option<Stall>> {
     let running = QueueState::Running { since: Some(Time(1.0)), gpus: None };
     let stalls = stall.map(|stall| (key("a", "r"), stall)).into_iter().collect();

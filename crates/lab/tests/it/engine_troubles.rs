@@ -224,8 +224,8 @@ fn a_job_that_fits_no_node_holds_nobody_up_and_one_that_fits_some_goes_there() {
     );
 }
 
-/// A new request would start at the end of the queue, so a request is not cancelled for nodes that come back by
-/// themselves or by their administrator.
+/// A new request would start at the end of the queue, so a request is not cancelled for nodes that come back
+/// by themselves or by their administrator.
 #[test]
 fn a_pending_request_is_cancelled_only_if_its_nodes_are_down() {
     let after_a_minute = |node: &str| {

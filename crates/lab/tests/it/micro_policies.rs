@@ -65,14 +65,15 @@ fn ended(tracked: &JobState) -> (f64, u64) {
     }
 }
 
-/// Returns the decision that places the job on the only GPU.
+/// Returns the decision that places the job on one GPU of the only node.
 fn place(problem: &Problem, job: usize) -> Decision {
     let slot = Slot { node: 0, gpu_type: 0, count: 1 };
     let placement = Placement::new(problem, job, &[slot], Sharing::Balanced).expect("a legal one");
     Decision::Place { placements: vec![placement], queued: false, why: "its turn".to_owned() }
 }
 
-/// Returns the plan with the chosen job on the GPU and without it for all others.
+/// Returns the decisions that give the GPU to the chosen job and let all others wait; none while a job is
+/// being stopped.
 fn only(problem: &Problem, chosen: usize) -> Vec<(usize, Decision)> {
     let defer = || Decision::Defer { why: "not its turn".to_owned() };
     let decide = |job: usize| if job == chosen { place(problem, job) } else { defer() };

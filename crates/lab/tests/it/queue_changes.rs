@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use hsched_engine::live::ScriptContext;
+use hsched_engine::render::Template;
 use hsched_engine::{
     Action, Answer, Event, GpuRequest, Phase, Stage, State, Submission, SubmissionRecord, step,
 };
@@ -126,6 +128,19 @@ fn another_type_is_queued_beside_the_first_which_is_taken_back_once_that_has_sta
         (planned_submission.race, planned_submission.joins.as_deref(), planned_submission.copy),
         (true, Some("r"), 1)
     );
+    // Its script takes part in the race of run r, and its comment tells the winner so.
+    let context = ScriptContext {
+        defaults: rules().defaults,
+        template: Template::default(),
+        state: "/state".into(),
+        directory: "/".into(),
+        sbatch: Vec::new(),
+        inside: None,
+    };
+    let scripts = hsched_engine::live::scripts(run, &context).expect("scripts");
+    let text = scripts[0].text.as_deref().expect("a script");
+    assert!(text.replace('\\', "").contains(r#","job":"a","copy":1,"race":"r"}"#), "{text}");
+    assert!(text.contains("hs_claim=/state/runs/r/report/a:claim\n"), "{text}");
     let mut both = beside.state.clone();
     let Phase::Submitted(submissions) = &mut both.jobs[0].phase else { panic!() };
     assert_eq!(submissions.len(), 2);

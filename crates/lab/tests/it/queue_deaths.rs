@@ -106,7 +106,7 @@ fn play(dies_at: u32, before: bool) -> u32 {
         }
         state = disk.state;
         if turn == 1 {
-            // The other submission runs.
+            // The job `other` runs now.
             state.jobs.push(JobState::new(jobs[1].clone(), Time(0.0)));
             left.set(dies_at);
         }

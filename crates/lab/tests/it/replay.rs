@@ -136,7 +136,8 @@ fn gpu_time_after_the_last_completion_does_not_count() {
     let hadare = replay_copies(&trace, &options, &copies, hooks);
     let [fifo, hadare] = [fifo, hadare].map(|record| Figures::of(&trace, &record).expect("figures"));
     assert_near(&[fifo.makespan, fifo.utilisation, fifo.goodput], &[100.0, 1.0, 1.0]);
-    // The copies of a round of 50 s do nine steps of 5.12 s, and those of the next round end after 10.24 s.
+    // In the first round of 50 s, the copies of job `short` do nine steps of 5.12 s each. In the second one,
+    // the job ends after 10.24 s, and job `long` has the other node.
     let held = 2.0 * 9.0 * 5.12 + 2.0 * 10.24;
     assert_near(&[hadare.makespan, hadare.utilisation], &[60.24, held / (2.0 * 60.24)]);
 }

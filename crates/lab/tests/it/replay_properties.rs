@@ -1,5 +1,5 @@
-//! Properties of every policy on any trace: all work is done once, on GPUs that are there; queues of single GPUs
-//! are those computed by hand.
+//! Properties of every policy on any trace: all work is done once, on GPUs that are there; queues of single
+//! GPUs are those computed by hand.
 
 use std::collections::BTreeMap;
 

@@ -43,9 +43,12 @@ pub fn job(name: &str, hours: u64) -> JobModel {
 pub const T4: Slot = Slot { node: 0, gpu_type: 0, count: 1 };
 pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
 
-/// Lets a job run on these GPUs: it has a known epoch time and is at the start of an epoch.
+/// Lets a job run on these GPUs: it has a known epoch time and is at the start of an epoch. Its shares are
+/// balanced unless only equal ones are legal.
 pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
-    let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
+    let divided = |sharing| Placement::new(problem, job, slots, sharing);
+    let placement = divided(Sharing::Balanced).or_else(|| divided(Sharing::Equal)).expect("a legal one");
+    let epoch = placement.epoch.total();
     let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
     let progress = &mut problem.jobs[job].progress;
     progress.started = Some(Time(0.0));
@@ -169,6 +172,35 @@ fn wrong_shares_are_put_right_where_that_pays() {
 }
 
 #[test]
+fn new_shares_are_those_of_the_policy() {
+    let mut problem = two_gpus(vec![JobModel { min_gpus: 2, max_gpus: 2, asks: 2, ..job("a", 10) }]);
+    run(&mut problem, 0, &[T4, V100]);
+    let HoldStage::Running { epoch, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
+        panic!("it runs")
+    };
+    *epoch *= 10.0;
+    for (name, expected) in [("horizon", Sharing::Balanced), ("hadar", Sharing::Equal)] {
+        let mut policy = find(name, &parameters()).expect("a policy");
+        let plan = decide(policy.as_mut(), &problem);
+        let [(0, Decision::Place { placements, .. })] = &plan.changes[..] else { panic!("{plan:?}") };
+        assert_eq!(placements[0].sharing, expected, "{name}");
+    }
+}
+
+#[test]
+fn shares_that_are_whole_samples_are_not_wrong() {
+    let linear = problems::job("a", 1000, 10_000, 0.0, &[100.0]);
+    let job = JobModel { min_gpus: 3, max_gpus: 3, global_batch: 4, ..linear };
+    let mut problem = problems::problem(&["v100"], &[&[3]], vec![job]);
+    run(&mut problem, 0, &[Slot { node: 0, gpu_type: 0, count: 3 }]);
+    let progress = &mut problem.jobs[0].progress;
+    let HoldStage::Running { epoch, .. } = &mut progress.holds[0].stage else { panic!("it runs") };
+    // Of 4 samples, one of 3 GPUs gets 2, so a step takes as long as with 2 GPUs.
+    *epoch = 50.0;
+    assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
+}
+
+#[test]
 fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
     let mut problem = two_gpus(vec![job("a", 10)]);
     problem.nodes[1].gpus = vec![0, 0];
@@ -258,7 +290,7 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
 }
 
 /// Decides, and answers every question as an empty queue would.
-fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
+pub fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
     loop {
         let plan = decide(policy, problem);
         if plan.questions.is_empty() {

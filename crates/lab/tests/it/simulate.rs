@@ -28,7 +28,7 @@ nodes:
 
 const FIRST: Time = Time(1000.0);
 
-/// A plan for all jobs on a whole cluster.
+/// Returns a run that starts all these jobs, planned on the whole cluster.
 fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
     let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
@@ -124,7 +124,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6
 }
 
-/// An epoch has 1000 samples in 10 steps of 100.
+/// A job for one or two V100, whose epochs have 1000 samples in 10 steps of 100.
 fn two_v100() -> Job {
     let text = "  - {name: a, samples_per_epoch: 1000, epochs: 3, global_batch: 100, model_size: 10MB, \
                 throughput: {v100: 100}, max_gpus: 2, command: train}";
@@ -179,7 +179,8 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     );
 }
 
-/// Jobs of one epoch on two nodes with two V100 each: `a` and `late` need half of these, `all` needs all.
+/// Jobs of one epoch: on two nodes with two V100 each, `a` and `late` need half of the GPUs, and `all` needs
+/// all; `other` uses the T4.
 fn queued_jobs() -> Vec<Job> {
     let text =
         "  - {name: a, samples_per_epoch: 100, epochs: 1, global_batch: 100, model_size: 0, min_gpus: 2, \

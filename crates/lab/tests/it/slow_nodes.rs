@@ -52,7 +52,7 @@ fn nodes_of(orders: &[(f64, Job)]) -> (BTreeMap<String, String>, Play<'static>) 
     (excluded, play)
 }
 
-/// Returns the nodes of jobs with this prefix of their names.
+/// Returns the nodes on which jobs whose names begin with `begin` have run.
 fn used(play: &Play<'_>, begin: &str) -> BTreeSet<String> {
     let jobs = play.state.jobs.iter().filter(|tracked| tracked.job.name.as_str().starts_with(begin));
     jobs.flat_map(|tracked| &tracked.past)

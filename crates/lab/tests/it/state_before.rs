@@ -72,7 +72,7 @@ fn a_state_of_the_version_before_is_taken_over() {
 fn a_dry_run_reads_the_same_and_stores_nothing() {
     let folder = before();
     let root = folder.path();
-    // Without a known cluster, a claim is stored.
+    // Except in a dry run, the first claim of a state without a known cluster is stored.
     let text = fs::read_to_string(root.join("state.json")).expect("a file");
     fs::write(root.join("state.json"), text.replace(r#""cluster": "north", "#, "")).expect("a file");
     fs::write(root.join("throughput.json"), "{").expect("a file");

@@ -272,7 +272,7 @@ proptest! {
             }
         }
 
-        // A crash has cut off the last line; later additions count.
+        // A crash has cut off the last line, wholly or in part; later additions count.
         let Some((mut before, newest)) = before else { return Ok(()) };
         fs::write(root.join("newest"), newest).expect("a file");
         let journal = fs::read(root.join("journal")).expect("a journal");

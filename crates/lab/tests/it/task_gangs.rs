@@ -5,8 +5,8 @@ use hsched_lab::find_over_time;
 use hsched_lab::replay::{EventKind, Hooks, Options, ReplayEvent, ReplayRecord, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Decision, HeldPlacement, HoldStage, JobModel, Parameters, Policy, Problem, Rounds, Slot,
-    TypeLimit,
+    Budget, Decision, ExecutionMode, HeldPlacement, HoldStage, JobModel, Parameters, Policy, Problem, Rounds,
+    Slot, TypeLimit,
 };
 
 use hsched_problems::problems;
@@ -91,6 +91,24 @@ fn hlas_says_that_too_few_gpus_are_idle() {
     let plan = policy("hlas", &Parameters::default()).decide(&problem, &Budget::until(&|| false));
     let why = "fewer than 3 GPUs that it can use are idle".to_owned();
     assert_eq!(plan.expect("a plan").changes, [(0, Decision::Defer { why })]);
+}
+
+#[test]
+fn hlas_keeps_idle_gpus_for_a_job_of_the_first_level_where_turns_end() {
+    // From 50 s on, the turns of small jobs never end at the same time.
+    let small = |number: u32| (50.0 * f64::from(number), job(&format!("small{number}"), 1, 1, &[100.0]));
+    let gang_start = |carrying: ExecutionMode| {
+        let two = problems::problem(&["v100"], &[&[2]], Vec::new());
+        let gang = JobModel { min_gpus: 2, max_gpus: 2, ..job("gang", 1, 1, &[100.0]) };
+        let jobs = (0..20).map(small).chain([(10.0, gang)]).collect();
+        let mut policy = policy("hlas", &Parameters { carrying, ..Parameters::default() });
+        let (record, _) = play(two, jobs, 0.0, policy.as_mut());
+        // The jobs of a trace are in the order of their arrivals.
+        record.jobs[1].started.expect("a start").0
+    };
+    assert_eq!(gang_start(ExecutionMode::AtOnce), 100.0);
+    assert_eq!(gang_start(ExecutionMode::Alone), 100.0);
+    assert_eq!(gang_start(ExecutionMode::Shared), 1050.0);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 /// Tolerance for sums of times.
 const SLACK: f64 = 1e-7;
 
-/// Random jobs on a few GPUs with arrivals, weights, unusable types and communication delays.
+/// Random jobs with arrivals, weights, unusable types and communication delays, and a few GPUs.
 fn any_case(seed: u64, most_tasks: u64) -> Tasks {
     let mut random = Pcg64Mcg::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let types: usize = random.random_range(1..=3);
@@ -78,7 +78,8 @@ fn check(tasks: &Tasks, runs: &[TaskRun]) {
     }
 }
 
-/// The minimum of Σ weight × completion: tasks are appended in the order of their starts, each to any GPU.
+/// The search for the minimum of Σ weight × completion: it appends tasks in the order of their starts, each
+/// to any GPU.
 struct Oracle<'a> {
     tasks: &'a Tasks,
     best: f64,
@@ -152,7 +153,8 @@ impl Oracle<'_> {
     }
 }
 
-/// The earliest end of a job alone on the cluster if no task starts before `last`.
+/// A lower bound of the end of a job if no task starts before `last`: all tasks of a round run at the same
+/// time, on the fastest type.
 fn least_end(placed: &PartialSchedule, job: &TaskJob, last: f64) -> f64 {
     let fastest = job.times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let left = f64::from(u32::try_from(job.rounds - placed.rounds).expect("small"));

@@ -52,7 +52,7 @@ impl GpuSharing {
         self.outputs.insert(of.clone(), (output.to_owned(), length));
     }
 
-    /// Returns the jobs that get GPUs exclusively.
+    /// Returns the jobs that get GPUs exclusively because they ran out of memory beside others.
     pub(crate) fn alone(&self) -> &BTreeSet<JobName> {
         &self.alone
     }
@@ -62,13 +62,13 @@ impl GpuSharing {
         self.alone.extend(alone);
     }
 
-    /// Returns whether a job gets GPUs exclusively.
+    /// Returns whether a job gets GPUs exclusively because it ran out of memory beside others.
     pub(crate) fn wants_alone(&self, job: &JobName) -> bool {
         self.alone.contains(job)
     }
 
     /// Records that a submission has ended; returns whether it ran out of memory that others on its GPU may
-    /// have used; this is assumed once per job.
+    /// have used. This is assumed once per job; from then on, the job gets GPUs exclusively.
     pub(crate) fn is_to_blame(&mut self, of: &SubmissionKey, end: &End) -> bool {
         let (has_met, output) = (self.met.remove(of), self.outputs.remove(of));
         let Some((path, from)) = output.filter(|_| has_met) else { return false };

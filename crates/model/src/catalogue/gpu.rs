@@ -23,7 +23,7 @@ pub struct Gpu {
     pub form: Option<String>,
     pub memory: GpuMemory,
     pub tflops: Tflops,
-    /// MIG profiles, such as `3g.20gb`; empty if the GPU does not support MIG.
+    /// MIG profiles, such as `3g.20gb`, the largest last; empty if the GPU does not support MIG.
     #[serde(default)]
     pub mig: Vec<String>,
     /// Reference GPU units of the Digital Research Alliance of Canada.

@@ -48,7 +48,8 @@ const EMPTY_WORDS: [&str; 12] = [
 /// Those of the [`EMPTY_WORDS`] that clusters write without a separator: `teslak80`.
 const PREFIXES: [&str; 3] = ["nvidia", "tesla", "quadro"];
 
-/// GPUs by model name without separators, because tables of large clusters look up thousands of names.
+/// GPUs by model name without separators; built once, because tables of large clusters look up thousands of
+/// names.
 static BY_NAME: LazyLock<BTreeMap<String, Vec<&'static Gpu>>> = LazyLock::new(|| {
     let mut by_name = BTreeMap::<_, Vec<_>>::new();
     for gpu in gpus() {
@@ -76,19 +77,21 @@ pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
 }
 
 impl GpuNameMatch {
-    /// Returns the memory of one GPU in GB; if the name is ambiguous, that of the smallest model.
+    /// Returns the memory of one GPU, or of the slice, in GB; if the name is ambiguous, that of the smallest
+    /// model.
     pub fn least_memory_gb(&self) -> u32 {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
         self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
     }
 
-    /// Returns the memory of one GPU in GB; if the name is ambiguous, that of the largest model.
+    /// Returns the memory of one GPU, or of the slice, in GB; if the name is ambiguous, that of the largest
+    /// model.
     pub fn most_memory_gb(&self) -> u32 {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).max().unwrap_or(u32::MAX);
         self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
     }
 
-    /// Returns the memory of one GPU; if the name is ambiguous, that of the largest model.
+    /// Returns the memory of one GPU, or of the slice; if the name is ambiguous, that of the largest model.
     pub(crate) fn most_memory(&self) -> Bytes {
         Bytes(u64::from(self.most_memory_gb()) * GB)
     }
@@ -157,7 +160,8 @@ impl GpuNameMatch {
         self.gpus.iter().all(|gpu| gpu.has(precision) == Some(first)).then_some(first)
     }
 
-    /// Returns the shortest unambiguous text: `a100`, `a100-80gb`, `3g.20gb of a100-40gb`.
+    /// Returns a short name for messages: `a100`, `a100-80gb`, `3g.20gb of a100-40gb`; an ambiguous name
+    /// gives all possible models.
     pub fn label(&self) -> String {
         let models: BTreeSet<&str> = self.gpus.iter().map(|gpu| gpu.model()).collect();
         let whole = Self { gpus: self.gpus.clone(), slice: None };

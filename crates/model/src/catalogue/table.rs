@@ -19,7 +19,7 @@ struct CatalogueFile {
 static TABLE: LazyLock<CatalogueFile> =
     LazyLock::new(|| toml::from_str(include_str!("gpus.toml")).expect("gpus.toml is a table of GPUs"));
 
-/// Returns all GPUs, by age.
+/// Returns all GPUs, by vendor and then by architecture, the oldest first.
 pub fn gpus() -> &'static [Gpu] {
     &TABLE.gpu
 }

@@ -6,7 +6,8 @@ use super::problem::ValueError;
 use super::reader::ReaderValue;
 use crate::{ErrorId, Job, JobName};
 
-/// Returns the jobs of an entry, with one job for each copy; `lines` has the names in use.
+/// Returns the jobs of an entry, with one job for each copy. `lines` has the lines of the names in use; the
+/// names of the copies are added.
 pub(super) fn forked(
     item: &ReaderValue<'_>,
     jobs: Vec<Job>,

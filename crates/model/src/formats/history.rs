@@ -14,7 +14,7 @@ use crate::number::to_u64;
 
 /// Names of columns or keys that count epochs.
 const EPOCHS: [&str; 2] = ["epoch", "epochs"];
-/// Names of columns or keys that count steps; the values of such a log are renumbered from 1.
+/// Names of columns or keys that count steps; the values of a log without epochs are renumbered from 1.
 const STEPS: [&str; 3] = ["step", "global_step", "iteration"];
 
 /// The metrics of a log.

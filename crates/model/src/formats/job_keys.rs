@@ -58,7 +58,8 @@ pub struct JobKey {
     pub(super) inner: &'static [Self],
     /// How the values of a sweep are inserted.
     pub(super) filling: PlaceholderForm,
-    /// Reads a value into a job; reports errors and returns `None`. Not called for a map with `inner` keys.
+    /// Reads a value into a job; if it is invalid, reports it and returns `None`. Not called for a map with
+    /// `inner` keys.
     pub(super) read: fn(&ReaderValue<'_>, &mut Job) -> Option<()>,
     /// Derives a missing value from other keys, if the default is not the same for all jobs.
     pub(super) derive: Option<fn(&mut Job)>,
@@ -78,7 +79,8 @@ pub(super) enum Requirement {
     Yes,
     /// Job files, but not traces, whose jobs do not run.
     ToRun,
-    /// All files, except for jobs that have a command and no such key, which run on one GPU.
+    /// All files, except for jobs of a job file that have a command and no such key besides `epochs`; these
+    /// run on one GPU.
     ToDivide,
 }
 

@@ -106,8 +106,8 @@ fn read_job(value: &ReaderValue<'_>, runs: bool, lines: &mut BTreeMap<JobName, u
     JobDraft::read(fields, runs).filter(|_| is_new)
 }
 
-/// Returns whether no earlier job has this name; reports a duplicate. An invalid name is reported where it is
-/// read.
+/// Returns whether no earlier job has this name, and records the name; reports a duplicate. An invalid name
+/// is reported where it is read.
 fn is_new(value: &ReaderValue<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
     let Some(name) = value.text_quietly().and_then(|text| JobName::new(text).ok()) else { return true };
     if let Some(first) = lines.get(&name) {

@@ -190,7 +190,7 @@ fn what_new_users_write_is_put_right() {
         format!("x-own: &own {{epochs: 5}}\njobs:\n- {{<<: *own, {}}}\n", LEAST.replace("epochs: 2, ", ""));
     assert_snapshot!(file(&anchored), @"1 ok");
     assert_snapshot!(file(&anchored.replace("x-own", "defaults")), @"f:1: defaults: is not a known key; for anchors, call it x-defaults: hsched ignores keys that begin with x-");
-    // Only at the top level: a job has no such keys.
+    // Keys that begin with x- are allowed only at the top level.
     assert_snapshot!(check("x-a: {}"), @"line 3: jobs[0].x-a: is not a known key");
     assert_snapshot!(check("deadline: 5"), @r#"line 3: jobs[0].deadline: has no unit: "5"; write 5s, 5m or 5h"#);
     assert_snapshot!(check("time: 5"), @r#"line 3: jobs[0].time: has no unit: "5"; write 5s, 5m or 5h (Slurm would read it as minutes)"#);
@@ -202,10 +202,10 @@ fn what_new_users_write_is_put_right() {
 fn what_reaches_slurm_or_the_launcher_is_checked() {
     assert_snapshot!(check("env: {HSCHED_GATE_LIMIT_S: 60, RANK: 1, HSCHED_RUN: x, '1A': x, B: [1], hs_a: 1}"), @r#"
     line 3: jobs[0].env.RANK: hsched sets RANK for every rank; a job cannot set it; remove it
-    line 3: jobs[0].env.HSCHED_RUN: hsched sets HSCHED_RUN for every rank; a job cannot set it; remove it
+    line 3: jobs[0].env.HSCHED_RUN: names that begin with HSCHED_ are hsched's own; a job cannot set HSCHED_RUN; remove it
     line 3: jobs[0].env.1A: "1A" is not a valid variable name; use only letters, digits and _, and do not start with a digit
     line 3: jobs[0].env.B: must be text, got a list
-    line 3: jobs[0].env.hs_a: hsched sets hs_a for every rank; a job cannot set it; remove it
+    line 3: jobs[0].env.hs_a: names that begin with hs_ are hsched's own; a job cannot set hs_a; remove it
     "#);
     assert_snapshot!(check("env: [A=1, A=2, b]"), @r#"
     line 3: jobs[0].env[1]: sets A twice

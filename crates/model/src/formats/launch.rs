@@ -171,7 +171,14 @@ pub(super) fn variable(name: &str) -> Result<String, ValueError> {
     let is_reserved =
         RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     if is_reserved && !OF_USERS.contains(&name) {
-        let message = format!("hsched sets {name} for every rank; a job cannot set it");
+        let prefix = RESERVED_PREFIXES.into_iter().find(|prefix| name.starts_with(prefix));
+        let message = match prefix {
+            Some("SLURM_") => format!("names that begin with SLURM_ are Slurm's; a job cannot set {name}"),
+            Some(prefix) => {
+                format!("names that begin with {prefix} are hsched's own; a job cannot set {name}")
+            }
+            None => format!("hsched sets {name} for every rank; a job cannot set it"),
+        };
         return Err(ValueError::new(message).id(ErrorId::EnvVariable).hint("remove it"));
     }
     Ok(name.to_owned())

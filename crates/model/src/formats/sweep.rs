@@ -42,7 +42,7 @@ struct SweepKeys {
     axes: Vec<SweepKey>,
     /// The random search; `None` uses all combinations.
     search: Option<SearchKeys>,
-    /// The trial for which this is the only combination.
+    /// The id of the trial if this is a trial's sweep, which has only one combination.
     trial: Option<String>,
     is_sound: bool,
 }
@@ -268,7 +268,7 @@ fn name_part(text: &str) -> String {
 }
 
 /// Returns a value with its placeholders filled; a value that is exactly one placeholder becomes the swept
-/// value, text or number.
+/// value, text or number, or its shell word.
 fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&SweepKey, YamlNode)]) -> YamlNode {
     let value_of = |name: &str| chosen.iter().find(|(axis, _)| axis.key == name).map(|(_, value)| value);
     if let Some(value) = placeholder::alone(node).and_then(value_of) {
@@ -295,7 +295,7 @@ fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&SweepKey, YamlNode)]) -> 
     YamlNode { kind, ..*node }
 }
 
-/// Reports names in braces that are similar to a key of the sweep.
+/// Reports names in braces that are similar to a key of the sweep but are not keys themselves.
 fn check_placeholders(value: &ReaderValue<'_>, axes: &[SweepKey]) {
     let node = value.node();
     let unknown = |name: &str| {

@@ -73,8 +73,8 @@ impl Trial {
         }
     }
 
-    /// Checks the requirements of a job file for trials: one job, and no other top-level key, such as
-    /// `sweep`.
+    /// Checks the requirements of a job file for trials: one job, and no other top-level key such as `sweep`;
+    /// keys that begin with `x-` are ignored.
     ///
     /// # Errors
     /// If it does not meet them.

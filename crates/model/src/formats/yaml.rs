@@ -42,7 +42,7 @@ pub(super) enum ValueKind {
         quoted: bool,
     },
     List(Vec<YamlNode>),
-    /// In file order; a key may appear twice.
+    /// In file order, with merged entries last; a key may appear twice.
     Map(Vec<(YamlKey, YamlNode)>),
 }
 

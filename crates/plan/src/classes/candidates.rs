@@ -140,9 +140,10 @@ fn mixes(
     counts[gpu_type] = 0;
 }
 
-/// Returns the grid counts up to `most`: every count at first, then steps that grow to about an eighth of the
-/// count. If the number of GPUs is fixed, the steps do not grow: they are 1 up to [`SMALL`] GPUs, and above that a
-/// sixteenth of the number, but at least 4. `coarseness` multiplies every step from a count of 2 or more.
+/// Returns the grid counts up to `most`: all counts if `most` is at most 12, otherwise every count up to 6,
+/// then steps that grow to about an eighth of the count. If the number of GPUs is fixed, all steps are equal:
+/// 1 for up to [`SMALL`] GPUs, otherwise a sixteenth of the number, but at least 4. `coarseness` multiplies
+/// every step from a count of 2 or more.
 fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
     let mut bundles = Vec::new();
     let is_fixed = limits.least == limits.most;

@@ -51,7 +51,7 @@ struct SeenNodes {
     shapes: Vec<(Vec<u32>, f64)>,
 }
 
-/// Number of significant bits kept of the synchronisations per step, rounded down. Epochs that are not a
+/// Number of bits after the leading one that are kept of the synchronisations per step, rounded down.
 /// multiple of the batch thus do not create separate classes, and no job appears slower than it is.
 const SYNC_BITS: u32 = 10;
 
@@ -120,7 +120,7 @@ impl Class {
 impl SeenNodes {
     /// Returns the nodes with the GPUs that they have now or had in `known`.
     fn of(labels: &[String], nodes: &[WorkerNode], known: Option<&Self>) -> Self {
-        // A problem lacks nodes that are down, so their places change.
+        // A problem lacks nodes that are down, so the places of the others change: nodes are matched by name.
         let known = known.filter(|known| known.labels == labels);
         let known = known.into_iter().flat_map(|known| known.names.iter().zip(&known.shapes));
         let known: BTreeMap<&NodeName, &[u32]> = known.map(|(name, (gpus, _))| (name, &gpus[..])).collect();

@@ -163,7 +163,7 @@ mod tests {
                 .best(worth)
                 .map_or(0.0, |vertex| worth * vertex.speed - vertex.rent);
             prop_assert!((found - most).abs() < 1e-9, "{found} {most}");
-            // Any prices before lead to the same envelope.
+            // The vertices at any other prices lead to the same envelope.
             let mut again = envelope(&bundles, &bundles.rents(&before));
             let near: Vec<usize> = again.vertices().iter().map(|vertex| vertex.bundle).collect();
             let mut rising = RisingBundles::new(&bundles);

@@ -7,7 +7,7 @@ use hsched_model::GoalMode;
 /// The factor between rungs, and the inverse of the fraction of jobs that continue at each.
 const FACTOR: u64 = 3;
 
-/// A job that is not among the best of its sweep.
+/// The rank of a job that is not among the best at a rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RungRank {
     /// The epoch of the rung.
@@ -20,7 +20,7 @@ pub struct RungRank {
 }
 
 /// Returns the job's place at the last rung that it has reached, if it falls behind there; `others` are the
-/// curves of the sweep's other jobs, including ended ones.
+/// curves of the other jobs of its bracket, including ended ones.
 ///
 /// Rungs are at a third of all epochs, a ninth, and so on, but not before `not_before`. Fewer than three jobs
 /// are not compared.

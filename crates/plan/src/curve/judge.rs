@@ -58,8 +58,8 @@ pub struct CurveVerdict {
     pub rule: StopRule,
     pub best: CurvePoint,
     pub prediction: Option<Prediction>,
-    /// Probability that the metric reaches the target, or without a target improves on the best value, by the
-    /// last epoch; `None` if no prediction was used.
+    /// Probability that the metric reaches the target, or, under the rule `best` or without a target value,
+    /// improves on the best value, by the last epoch; `None` if no prediction was used.
     pub probability: Option<f64>,
     /// Why a sufficiently low probability has no consequence yet.
     pub unsettled: Option<NoConclusion>,

@@ -141,8 +141,8 @@ impl<'a> AllocationDraft<'a> {
         })
     }
 
-    /// Returns the tasks in the order in which they choose: in descending order of worth over rent of the
-    /// bundle with the largest surplus.
+    /// Returns the tasks in the order in which they choose: those that may not move come first, then in
+    /// descending order of worth over rent of the bundle with the largest surplus.
     fn order(&self) -> Vec<usize> {
         let worth_of_rent = |task: usize| {
             if self.is_frozen(task) {

@@ -55,8 +55,8 @@ pub(super) fn write(outlook: &PriceOutlook, labels: &[String]) -> Option<Memory>
     Some(Memory { policy: NAME.to_owned(), version: VERSION, text })
 }
 
-/// Returns the outlook in a memory for GPU types with these labels; `None` if the memory has another version,
-/// lacks one of the types, or is invalid.
+/// Returns the outlook in a memory for GPU types with these labels; `None` if the memory is of another policy
+/// or version, lacks one of the types, or is invalid.
 pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<PriceOutlook> {
     if memory.policy != NAME || memory.version != VERSION {
         return None;

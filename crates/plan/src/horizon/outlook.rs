@@ -35,7 +35,7 @@ pub(super) struct Crowd {
 pub(super) struct Gap {
     /// Mean in seconds; initially 0.
     pub mean: f64,
-    /// Number of averaged intervals.
+    /// Number of averaged intervals, at most [`GAPS`]; the first decision counts as an interval of 0 s.
     pub count: u32,
     /// The time of the last decision that counts, in seconds.
     pub last: Option<f64>,

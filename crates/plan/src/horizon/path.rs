@@ -9,7 +9,7 @@ pub(super) struct PricePath {
     pub levels: Vec<Vec<f64>>,
 }
 
-/// The numbers of jobs at which prices are stored; their ratio is about √2, later 2.
+/// The numbers of jobs at which prices are stored; from 3 to 512 their ratio is about √2, later 2.
 pub(super) const LEVELS: [f64; 28] = [
     1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 64.0, 91.0, 128.0, 181.0, 256.0, 362.0,
     512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0, 262_144.0, 524_288.0,

@@ -220,8 +220,8 @@ impl Quick {
         heads.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Gives a pending job GPUs of the running job whose replacement has the largest gain, if there is a
-    /// gain.
+    /// Gives a pending job free GPUs and those of the running job whose replacement has the largest gain, if
+    /// there is a gain.
     fn push(&mut self, view: DecisionView<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
         let Some(task) = view.task(job) else { return };
         let bundles = &view.roster.classes.list()[task.class].bundles;

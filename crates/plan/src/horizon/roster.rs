@@ -13,7 +13,7 @@ pub(super) struct Roster {
     pub classes: Classes,
     /// GPUs by type that the jobs may use together.
     pub offered: Vec<u32>,
-    /// Entries by job index; `None` for jobs that are absent or need no decision.
+    /// Entries by job index; `None` for jobs that are absent, need no decision or have no bundle.
     entries: Vec<Option<RosterEntry>>,
     /// Number of entries.
     count: usize,

@@ -32,7 +32,7 @@ pub struct Seat {
     pub now: Option<usize>,
     /// Number of GPUs that the job holds.
     pub gpus: u32,
-    /// GPU-seconds held by `as_of`.
+    /// GPU-seconds that the job has received until `as_of`, a time in seconds.
     pub attained: f64,
     pub as_of: f64,
     pub arrival: u64,
@@ -93,7 +93,7 @@ impl SchedulingState {
         Self { repacking, ..Self::default() }
     }
 
-    /// Returns the plan for the jobs whose GPUs change.
+    /// Allocates the GPUs of `wants`, and returns the plan for the jobs whose GPUs change.
     pub fn carry_out(&mut self, problem: &Problem, wants: Vec<Want>) -> Vec<(usize, Decision)> {
         self.floor.carry_out(problem, wants, self.repacking)
     }

@@ -45,7 +45,8 @@ impl Turns {
         self.0.remove(name);
     }
 
-    /// Returns when the turn of a running job is expected to end; `None` if it has ended.
+    /// Returns when the turn of a running job is expected to end; `None` if it has ended or the job is not
+    /// running.
     pub fn over_at(&self, problem: &Problem, job: usize) -> Option<Time> {
         let model = &problem.jobs[job];
         let (progress, now) = (&model.progress, problem.now);

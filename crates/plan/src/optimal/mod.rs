@@ -8,6 +8,7 @@ mod fit;
 mod layout;
 mod many;
 mod memory;
+mod plain;
 mod policy;
 mod primal;
 

@@ -9,6 +9,7 @@ use crate::dual::Dual;
 use crate::optimal::exact::prove;
 use crate::optimal::many::{self, BalancedPrices, ClimbPeak, JobKinds};
 use crate::optimal::memory::{LastPrices, NAME};
+use crate::optimal::plain::unmix;
 use crate::optimal::primal::Primal;
 use crate::pricing::StepTimes;
 use crate::{
@@ -126,9 +127,11 @@ impl Placer for Optimal {
             let jobs = &admission.jobs;
             let total: u32 = problem.offered().iter().sum();
             let idle = self.parameters.use_all.then(|| total - admission.workers);
-            let Some(answer) = solve(problem, jobs, idle, search) else { return Ok(None) };
+            let Some(mut answer) = solve(problem, jobs, idle, search) else { return Ok(None) };
             if jobs.len() >= MANY {
                 *self.last.borrow_mut() = LastPrices::of(problem, &answer.bound);
+            } else {
+                unmix(problem, jobs, &mut answer.slots, self.parameters.use_all);
             }
             let place = |(&job, slots): (&usize, &Vec<Slot>)| {
                 Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)

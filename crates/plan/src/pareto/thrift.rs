@@ -3,7 +3,7 @@
 use crate::pricing::{Pricer, Rings};
 use crate::{JobModel, Problem};
 
-/// Up to this number of GPUs of a type, each count is evaluated; above it, steps grow.
+/// Up to this number of replicas on a type, each count is evaluated; above it, steps grow.
 const ONE_BY_ONE: u32 = 16;
 const GROWTH: f64 = 1.25;
 

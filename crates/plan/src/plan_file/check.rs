@@ -48,7 +48,8 @@ impl PlanFile {
     /// Returns the unverified plan, with the indices of `problem`.
     ///
     /// # Errors
-    /// If a verdict, a node or a type is unknown.
+    /// If a rank is on an unknown node or type, or if a placed job has no `sharing` or may not run on its
+    /// GPUs.
     pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
         let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
         let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;

@@ -32,7 +32,7 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
-    /// The fraction of jobs with a deadline that meet it; pending jobs count as late.
+    /// The fraction of jobs with a deadline that meet it; jobs without a placement count as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines_met: Option<f64>,
     /// Heterogeneity of the offered GPUs for these jobs: mean speed over the slowest (eq. 35).

@@ -124,8 +124,8 @@ impl<'a> Pricer<'a> {
         Some(PricedBundle { bundle, value: least, floor })
     }
 
-    /// Returns the best bundle over the network or in a hall with a value below `below`, with its value and a
-    /// lower limit for all bundles, like [`Self::cheapest`]; `patience` limits the search.
+    /// Returns the best bundle over the network or in a hall with a value below `below`, with its value, and
+    /// a lower limit for all such bundles, like [`Self::cheapest`]; `patience` limits the search.
     pub(crate) fn cheapest_across(
         &mut self,
         prices: &[f64],

@@ -1,7 +1,7 @@
 //! A placer's plan for some of the jobs, checked.
 
 use crate::replan::ReplanContext;
-use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked, epoch_as_shared};
+use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked};
 
 /// A plan for some jobs, as if they held no GPUs.
 pub(super) struct PlanDraft {
@@ -43,11 +43,8 @@ impl PlanDraft {
     pub(super) fn epoch(&self, job: usize) -> Option<f64> {
         let position = self.extract.jobs.iter().position(|known| *known == job)?;
         let placement = self.plan.verdicts()[position].placement()?;
-        let ranks: Vec<(usize, u64)> =
-            placement.ranks.iter().map(|rank| (rank.gpu_type, rank.batch)).collect();
         let Extract { problem, .. } = &self.extract;
-        let whole = epoch_as_shared(problem, &problem.jobs[position], &ranks, &placement.slots);
-        Some(whole.unwrap_or(placement.epoch).total())
+        Some(placement.epoch_as_shared(problem, &problem.jobs[position]).total())
     }
 
     /// Converts the draft to a plan of the whole problem; with [`Basis::Queue`], the jobs wait in the queue

@@ -192,7 +192,7 @@ impl ReplanContext<'_> {
             base.map(|base| base.into_plan(self, Basis::Free)).unwrap_or_default()
         };
         plan.changes.splice(0..0, waiting);
-        Plan { wake, notes, ..plan }
+        Plan { wake: wake.or(plan.wake), notes, ..plan }
     }
 
     /// Returns the jobs that are about to release their GPUs.

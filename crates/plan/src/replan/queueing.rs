@@ -4,8 +4,8 @@ use crate::replan::ReplanContext;
 use crate::replan::draft::PlanDraft;
 use crate::{
     Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates,
-    PendingEstimates, Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot,
-    is_legal, remedy,
+    PendingEstimates, Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Slot, is_legal,
+    remedy,
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
@@ -243,7 +243,8 @@ impl ReplanContext<'_> {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
-    /// Returns GPUs for a request that this decision has not requested yet, and marks them as requested.
+    /// Returns GPUs for a request, of those that this decision has not requested yet, and marks them as
+    /// requested; `None` if too few are left or the job may not run on them.
     fn settle(
         &self,
         job: usize,
@@ -264,7 +265,7 @@ impl ReplanContext<'_> {
         if slots.len() < nodes {
             return None;
         }
-        let placement = Placement::new(self.problem, job, &slots, Sharing::Balanced)?;
+        let placement = Placement::new(self.problem, job, &slots, self.placer.sharing())?;
         if !is_legal(&room.alone.problem, 0, &room.alone.of_whole(&placement)?) {
             return None;
         }

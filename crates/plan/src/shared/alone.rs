@@ -53,7 +53,7 @@ impl Policy for SolePolicy {
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let shown = ProjectedProblem::arrived(problem, &self.promises);
+        let shown = ProjectedProblem::arrived(problem, self.inner.sharing(), &self.promises);
         let plan = self.inner.decide(&shown.problem, budget)?;
         let mut maker = Maker::new(&shown);
         maker.keep();

@@ -142,7 +142,8 @@ impl Policy for SharedPolicy {
         let before = self.inner.memory();
         let mut looked_at: BTreeMap<usize, Price> = BTreeMap::new();
         loop {
-            let shown = ProjectedProblem::new(problem, &self.promises, self.rules, &looked_at);
+            let sharing = self.inner.sharing();
+            let shown = ProjectedProblem::new(problem, sharing, &self.promises, self.rules, &looked_at);
             let plan = self.inner.decide(&shown.problem, budget)?;
             let requests = shown.safe(&plan.changes);
             let is_priced = |job: &usize| looked_at.get(job).is_some_and(|price| price.has_wait);

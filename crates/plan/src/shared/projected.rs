@@ -15,6 +15,8 @@ use hsched_model::{Seconds, Time};
 pub(super) struct ProjectedProblem<'a> {
     pub real: &'a Problem,
     pub problem: Problem,
+    /// How the wrapped policy divides batches.
+    pub sharing: Sharing,
     /// The GPUs that are really free now; GPUs for which a submission has waited too long count as free.
     pub free: UnclaimedResources,
     /// Jobs that are already decided: they have a pending submission, or wait for promised GPUs.
@@ -28,11 +30,12 @@ impl<'a> ProjectedProblem<'a> {
     /// increased by the margin of moves.
     pub(super) fn new(
         real: &'a Problem,
+        sharing: Sharing,
         promises: &[Promise],
         rules: SharedRules,
         prices: &BTreeMap<usize, Price>,
     ) -> Self {
-        let mut projected = Self::of(real);
+        let mut projected = Self::of(real, sharing);
         projected.give_up_waiting(rules.queue_patience);
         projected.free = projected.problem.unclaimed();
         projected.arrive(promises);
@@ -41,16 +44,16 @@ impl<'a> ProjectedProblem<'a> {
     }
 
     /// Returns the projection of a problem without a queue, with the move costs of the problem.
-    pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
-        let mut projected = Self::of(real);
+    pub(super) fn arrived(real: &'a Problem, sharing: Sharing, promises: &[Promise]) -> Self {
+        let mut projected = Self::of(real, sharing);
         projected.arrive(promises);
         projected
     }
 
-    fn of(real: &'a Problem) -> Self {
+    fn of(real: &'a Problem, sharing: Sharing) -> Self {
         let problem = Problem { changed: ProblemChanges::All, ..real.clone() };
         let settled = vec![false; problem.jobs.len()];
-        Self { real, free: problem.unclaimed(), problem, settled, kept: Vec::new() }
+        Self { real, free: problem.unclaimed(), problem, sharing, settled, kept: Vec::new() }
     }
 
     /// Shows pending moves and promises as arrived.
@@ -174,7 +177,7 @@ impl<'a> ProjectedProblem<'a> {
             return;
         }
         let Some(slots) = promise.slots(self.real) else { return };
-        let Some(placement) = Placement::new(self.real, job, &slots, Sharing::Balanced) else { return };
+        let Some(placement) = Placement::new(self.real, job, &slots, self.sharing) else { return };
         self.problem.jobs[job].progress.holds.clear();
         let fits =
             TypeLimits::of(&self.problem).allow(&slots) && free.take(self.real.jobs[job].needs, slots.iter());

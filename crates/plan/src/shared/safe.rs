@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::shared::projected::ProjectedProblem;
-use crate::{Decision, HeldPlacement, HoldStage, Placement, Problem, Sharing, Slot};
+use crate::{Decision, HeldPlacement, HoldStage, Placement, Problem, Slot};
 
 /// Epoch times that differ by at most this fraction count as equal.
 const SAME: f64 = 0.01;
@@ -139,8 +139,8 @@ impl ProjectedProblem<'_> {
         if self.is_settled(job) || slots.is_empty() {
             return None;
         }
-        let placement = Placement::new(self.real, job, slots, Sharing::Balanced)?;
-        let gain = epoch - placement.epoch.total();
+        let placement = Placement::new(self.real, job, slots, self.sharing)?;
+        let gain = epoch - placement.epoch_as_shared(self.real, &self.real.jobs[job]).total();
         let pays = gain > SAME * epoch && progress.left(self.real.now) * gain > progress.restart_cost.0;
         pays.then(|| PlacementRequest {
             job,

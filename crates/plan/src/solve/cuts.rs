@@ -1,8 +1,8 @@
 //! The highest point under some planes: the maximum over a box of the minimum of several affine functions.
 //!
-//! A linear program with one row per plane, a variable for the height and one variable per dimension, of which
-//! there are few. Its dual has as many rows as variables and starts at a single plane, so that a dense simplex tableau solves it in a
-//! few microseconds.
+//! This is a linear program with one row per plane, a variable for the height and one variable per dimension;
+//! there are few dimensions. Its dual has as many rows as variables and starts at a single plane, so that a
+//! dense simplex tableau solves it in a few microseconds.
 
 /// The function `value + slope · (x − at)`.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,8 +13,8 @@ use hsched_model::{GpuType, Job, Precision, Speed};
 
 /// All measured speeds.
 ///
-/// A set of records, one for each speed and contributor. Only the contributor changes its record, so caches
-/// can be merged without loss in any order.
+/// A set of records, one for each speed and contributor. A contributor's samples change only its own records,
+/// so caches can be merged without loss in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
     models: BTreeMap<String, BTreeMap<SpeedPlace, SpeedRecords>>,

@@ -48,7 +48,7 @@ type ModelRates = BTreeMap<String, (f64, bool)>;
 struct SpeedRow {
     /// By GPU model: the speed, and whether it is from the cache.
     speeds: BTreeMap<String, (Speed, bool)>,
-    /// The largest measured batch.
+    /// The largest batch among the last samples on these GPU models.
     measured: Option<u64>,
     /// The largest batch of a job.
     of_jobs: Option<u64>,

@@ -1,6 +1,8 @@
 //! `optimal` and the bounds, compared with oracles that share no code with them.
 
-use hsched_plan::{Bound, Budget, Objective, Parameters, PlanFigures, Problem, bound, verify};
+use std::collections::BTreeSet;
+
+use hsched_plan::{Bound, Budget, JobModel, Objective, Parameters, PlanFigures, Problem, bound, verify};
 use hsched_problems::{find, problems};
 use proptest::prelude::*;
 
@@ -27,6 +29,24 @@ fn solve(problem: &Problem, use_all: bool) -> Result<SolveResult, TestCaseError>
     let placed = plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
     let value = PlanFigures::of(problem, &plan).map(|outcome| outcome.objective_value);
     Ok(SolveResult { placed, value, bound })
+}
+
+#[test]
+fn of_equally_good_placements_the_one_with_a_single_type_is_taken() {
+    let nodes: [&[u32]; 4] = [&[2, 0, 0], &[0, 4, 0], &[0, 0, 4], &[0, 0, 4]];
+    let single = |max_gpus| JobModel { max_gpus, ..problems::job("a", 5, 51_200, 0.0, &[100.0; 3]) };
+    let types_and_gpus = |job: JobModel| {
+        let problem = problems::problem(&["p100", "t4", "v100"], &nodes, vec![job]);
+        let mut policy = find("optimal", &Parameters::default()).expect("a policy");
+        let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
+        let plan = verify(&problem, plan).expect("a legal plan");
+        let slots = &plan.verdicts()[0].placement().expect("a placement").slots;
+        let types: BTreeSet<usize> = slots.iter().map(|slot| slot.gpu_type).collect();
+        (types.len(), slots.iter().map(|slot| slot.count).sum::<u32>())
+    };
+    assert_eq!(types_and_gpus(single(8)), (1, 8));
+    // No type has ten GPUs.
+    assert_eq!(types_and_gpus(single(10)).1, 10);
 }
 
 fn agree(a: f64, b: f64) -> bool {

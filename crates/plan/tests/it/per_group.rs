@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use hsched_model::{RankNeeds, Sharing, Time};
 use hsched_plan::{
-    Budget, Decision, HeldPlacement, HoldStage, Host, POLICIES, Parameters, PerGroup, Placement, Plan,
-    Policy, PolicyError, Problem, Registry, Room, Slot, verify,
+    Budget, Decision, Eligibility, HeldPlacement, HoldStage, Host, Memory, POLICIES, Parameters, PerGroup,
+    Placement, Plan, Policy, PolicyError, Problem, Registry, Room, Slot, verify,
 };
 use hsched_problems::problems::{fifteen_gpus, job, problem};
 
 /// Returns the decision of a policy with each node as a group, and checks the plan.
-fn decide(policy: Box<dyn Policy>, problem: &Problem) -> Plan {
+fn decide(policy: impl Fn() -> Box<dyn Policy>, problem: &Problem) -> Plan {
     let mut policy = PerGroup::new(policy, ToString::to_string);
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     verify(problem, plan).expect("a valid plan").plan().clone()
@@ -34,7 +34,7 @@ const NAMES: [&str; 4] = ["horizon", "optimal", "srtf", "fifo"];
 #[test]
 fn each_job_is_in_one_group() {
     for name in NAMES {
-        let jobs = nodes_of_jobs(&decide(policy(name), &fifteen_gpus()));
+        let jobs = nodes_of_jobs(&decide(|| policy(name), &fifteen_gpus()));
         assert!(!jobs.is_empty() && jobs.iter().all(|nodes| nodes.len() == 1), "{name}: {jobs:?}");
     }
 }
@@ -44,7 +44,7 @@ fn jobs_spread_over_groups_before_they_crowd_one() {
     let jobs = ["a", "b", "c", "d"].map(|name| job(name, 10, 1000, 1.0, &[100.0])).to_vec();
     let problem = problem(&["t"], &[&[4], &[4]], jobs);
     for name in NAMES {
-        let nodes = nodes_of_jobs(&decide(policy(name), &problem));
+        let nodes = nodes_of_jobs(&decide(|| policy(name), &problem));
         let of = |node: usize| nodes.iter().filter(|nodes_of_job| nodes_of_job.contains(&node)).count();
         assert!(of(0) == of(1) && of(0) > 0, "{name}: {nodes:?}");
     }
@@ -59,7 +59,7 @@ fn a_job_goes_where_its_ranks_find_room() {
     }
     for name in NAMES {
         // The other group has more GPUs, but too few CPUs.
-        assert_eq!(nodes_of_jobs(&decide(policy(name), &problem)), [BTreeSet::from([0])], "{name}");
+        assert_eq!(nodes_of_jobs(&decide(|| policy(name), &problem)), [BTreeSet::from([0])], "{name}");
     }
 }
 
@@ -74,8 +74,9 @@ fn a_job_of_several_gpus_is_offered_to_the_group_that_has_them() {
         node.host = Some(Host { cpus: Some(Room { free, total: 16 }), memory: None });
     }
     for name in NAMES {
-        let two_groups = |node: &hsched_model::NodeName| node.as_str() != problem.nodes[0].name.as_str();
-        let mut policy = PerGroup::new(policy(name), two_groups);
+        let two_groups =
+            |node: &hsched_model::NodeName| (node.as_str() != problem.nodes[0].name.as_str()).to_string();
+        let mut policy = PerGroup::new(|| policy(name), two_groups);
         let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         assert_eq!(nodes_of_jobs(&plan), [BTreeSet::from([0])], "{name}");
     }
@@ -101,7 +102,7 @@ impl Policy for Ever {
 fn what_could_ever_be_had_is_that_of_a_group() {
     let mut large = job("a", 10, 1000, 1.0, &[100.0]);
     (large.min_gpus, large.asks) = (5, 5);
-    let plan = decide(Box::new(Ever), &problem(&["t"], &[&[4], &[4]], vec![large]));
+    let plan = decide(|| Box::new(Ever), &problem(&["t"], &[&[4], &[4]], vec![large]));
     assert_eq!(plan.changes, [(0, Decision::Reject { why: "4 GPUs at most".into() })]);
 }
 
@@ -142,7 +143,7 @@ fn who_gives_gpus_back_comes_before_who_gets_them_and_questions_are_kept() {
         stage: HoldStage::Queued,
     }];
     let problem = problem(&["t"], &[&[1], &[1]], vec![holder, job("waits", 10, 1000, 1.0, &[100.0])]);
-    let mut policy = PerGroup::new(Box::new(Displace), ToString::to_string);
+    let mut policy = PerGroup::new(|| Box::new(Displace) as Box<dyn Policy>, ToString::to_string);
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     // The first group defers the job, and the second gives it the GPU of the other job.
     assert!(
@@ -151,4 +152,83 @@ fn who_gives_gpus_back_comes_before_who_gets_them_and_questions_are_kept() {
         plan.changes
     );
     assert_eq!(plan.questions.len(), 1);
+}
+
+#[test]
+fn jobs_that_cannot_start_take_no_places() {
+    let later = |name: &str| {
+        let mut waits = job(name, 10, 1000, 1.0, &[100.0]);
+        waits.progress.waits = Eligibility::Later;
+        waits
+    };
+    let jobs = vec![later("w1"), later("w2"), job("p", 10, 1000, 1.0, &[100.0])];
+    let mut problem = problem(&["t"], &[&[1], &[1]], jobs);
+    problem.nodes[1].gpus = vec![0];
+    for name in NAMES {
+        assert_eq!(nodes_of_jobs(&decide(|| policy(name), &problem)), [BTreeSet::from([0])], "{name}");
+    }
+}
+
+#[test]
+fn a_group_without_a_usable_type_is_not_the_first_for_a_job() {
+    // The first group has the only type that the short job can use, and a long job there.
+    let mut long = job("long", 1000, 1000, 1.0, &[100.0]);
+    long.types.push(None);
+    long.progress.holds = vec![HeldPlacement {
+        slots: vec![Slot { node: 0, gpu_type: 0, count: 1 }],
+        since: Time(0.0),
+        epoch: 10.0,
+        stage: HoldStage::Running { epoch: 10.0, under_way: 0.0, movable: true, busy_until: Time(0.0) },
+    }];
+    let mut short = job("short", 1, 1000, 1.0, &[100.0]);
+    short.types.push(None);
+    let problem = problem(&["t", "k"], &[&[1, 0], &[0, 1]], vec![long, short]);
+    let plan = decide(|| policy("srtf"), &problem);
+    assert!(plan.changes.iter().any(|(job, _)| *job == 0), "the long job makes room: {:?}", plan.changes);
+}
+
+/// Remembers how many jobs its group had.
+#[derive(Default)]
+struct Counts(usize);
+
+impl Policy for Counts {
+    fn name(&self) -> &'static str {
+        "counts"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.0 += problem.present().count();
+        Ok(Plan { notes: vec![format!("{} on {}", self.0, problem.ceiling[0])], ..Plan::default() })
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory { policy: "counts".to_owned(), version: 1, text: self.0.to_string() })
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        self.0 = memory.text.parse().expect("a number");
+    }
+}
+
+#[test]
+fn each_group_has_a_memory_of_its_own() {
+    let mut long = job("a", 10, 1000, 1.0, &[100.0]);
+    long.progress.holds = vec![HeldPlacement {
+        slots: vec![Slot { node: 0, gpu_type: 0, count: 1 }],
+        since: Time(0.0),
+        epoch: 10.0,
+        stage: HoldStage::Queued,
+    }];
+    let problem = problem(&["t"], &[&[1], &[2]], vec![long]);
+    let begin = || PerGroup::new(|| Box::new(Counts::default()) as Box<dyn Policy>, ToString::to_string);
+    let budget = Budget::until(&|| false);
+    let mut policy = begin();
+    let notes = |policy: &mut dyn Policy| policy.decide(&problem, &budget).expect("a plan").notes;
+    assert_eq!(notes(&mut policy), ["1 on 1", "0 on 2"]);
+    assert_eq!(notes(&mut policy), ["2 on 1", "0 on 2"]);
+    let memory = policy.memory().expect("a memory");
+    let mut later = begin();
+    later.remember(&memory);
+    assert_eq!(later.memory(), Some(memory));
+    assert_eq!(notes(&mut later), ["3 on 1", "0 on 2"]);
 }

@@ -79,6 +79,20 @@ proptest! {
     }
 
     #[test]
+    fn every_plan_passes_the_check(problem in problems::any_problem(12, 5, true)) {
+        for policy in registry().names() {
+            if policy != "exhaustive" || gpu_count(&problem) <= 8 {
+                objective(&problem, policy)?;
+            }
+        }
+    }
+}
+
+// Each case takes long; tests/long draws more.
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
     fn has_and_jps_use_as_many_gpus_as_exhaustive(mut problem in problems::any_problem(7, 3, true)) {
         for job in &mut problem.jobs {
             // With batches this large, no share is too small in any mix.
@@ -89,15 +103,6 @@ proptest! {
         let most = used(&problem, "exhaustive")?;
         for policy in ["has", "jps"] {
             prop_assert_eq!(used(&problem, policy)?, most, "{}", policy);
-        }
-    }
-
-    #[test]
-    fn every_plan_passes_the_check(problem in problems::any_problem(12, 5, true)) {
-        for policy in registry().names() {
-            if policy != "exhaustive" || gpu_count(&problem) <= 8 {
-                objective(&problem, policy)?;
-            }
         }
     }
 }

@@ -75,7 +75,7 @@ impl fmt::Display for Drawback {
                 write!(f, "Slurm ends the job after {}; how long it runs is unknown", in_words(*limit))
             }
             Self::OtherType { from, to } => {
-                write!(f, "is a {} fast enough? The script asks for {}", to.as_str(), from.as_str())
+                write!(f, "are {} GPUs fast enough? The script asks for {}", to.as_str(), from.as_str())
             }
             Self::RunsLonger(factor) if (*factor - 2.0).abs() < 0.1 => {
                 f.write_str("the run takes about twice as long")

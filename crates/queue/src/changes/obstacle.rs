@@ -177,5 +177,9 @@ mod tests {
         check("big,gpu", None);
         // It starts the jobs that are queued there.
         check("old", None);
+        // A request that names no partition goes to the default one.
+        let request = Request { partition: None, ..test_request(1, "v100", 4) };
+        let closed = Snapshot { closed_default: Some("big".to_owned()), ..snapshot };
+        assert_eq!(obstacle(&closed, &request).as_deref(), Some("partition big is DOWN"));
     }
 }

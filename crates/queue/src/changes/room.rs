@@ -25,9 +25,8 @@ pub(super) fn gpu_type(request: &Request) -> Option<&GpuType> {
 
 /// Returns the partitions of a request, or else the default one.
 pub(super) fn partitions<'a>(snapshot: &'a Snapshot, request: &'a Request) -> Vec<&'a str> {
-    let default = || snapshot.partitions.iter().filter(|partition| partition.default);
     let named = request.partition.as_deref().map(|names| names.split(',').map(str::trim).collect());
-    named.unwrap_or_else(|| default().map(|partition| partition.name.as_str()).collect())
+    named.unwrap_or_else(|| snapshot.default_partition().into_iter().collect())
 }
 
 /// Returns the nodes in a request's partitions that are up, have its GPUs, and match its constraint, node

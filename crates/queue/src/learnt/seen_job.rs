@@ -107,9 +107,7 @@ impl RequestSize {
         let account = request.account.as_deref().or_else(|| {
             snapshot.accounts.iter().find(|account| account.default).map(|account| account.name.as_str())
         });
-        let default =
-            || snapshot.partitions.iter().find(|known| known.default).map(|known| known.name.as_str());
-        let partition = request.partition.as_deref().or_else(default);
+        let partition = request.partition.as_deref().or_else(|| snapshot.default_partition());
         let priority = snapshot.priority_of(request).priority;
         let whose = (snapshot.user.as_deref(), account);
         Self::new(&request.asks, whose, partition, (request.limit.0, priority), number)

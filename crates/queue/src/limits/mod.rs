@@ -7,6 +7,7 @@
 
 mod amounts;
 mod counters;
+mod names;
 mod of_job;
 mod reached;
 mod refusal;
@@ -29,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub struct Limit {
     /// The holder of the limit: `q:QOS`, `a:ACCOUNT` or `u:ACCOUNT:USER`.
     pub holder: String,
-    /// Slurm's name: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
+    /// Slurm's name; a snapshot may contain the other spellings of `sacctmgr`, such as `MaxTRESPU`: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
     /// `MaxTRESMins`, `MaxWall`, `MinTRES`; for a QOS also `MaxTRESPerUser`, `MaxTRESPerAccount`,
     /// `MaxTRESRunMinsPerUser`, `MaxTRESRunMinsPerAccount`, `MaxJobsPerUser`, `MaxJobsPerAccount`. Start
     /// estimates ignore: `GrpTRESMins`, `GrpWall`, `GrpSubmitJobs`, `MaxSubmitJobs`, `MaxSubmitJobsPerUser`,

@@ -9,7 +9,7 @@ use hsched_model::Seconds;
 /// A limit that applies to a pending job, with its use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitUse {
-    /// Slurm's name, such as `GrpTRES`; `MaxTime` and `MaxNodes` are limits of a partition, and
+    /// Slurm's name, such as `GrpTRES`; `MaxTime`, `MaxNodes` and `TotalNodes` are limits of a partition, and
     /// `ArrayTaskThrottle` is the limit of a job array.
     pub name: String,
     /// The holder of the limit, or the group over which the limit counts: `a:ACCOUNT`, `u:ACCOUNT:USER`,
@@ -51,7 +51,7 @@ impl LimitUse {
     fn amount(&self, amount: f64) -> String {
         match self.name.as_str() {
             "MaxWall" | "MaxTime" | "GrpWall" => crate::why::span(Seconds(amount * 60.0)),
-            "MaxNodes" => in_words(Some("node"), amount, false),
+            "MaxNodes" | "TotalNodes" => in_words(Some("node"), amount, false),
             "ArrayTaskThrottle" => in_words(None, amount, false).replace("job", "task"),
             _ => in_words(self.tres.as_deref(), (amount * 10.0).round() / 10.0, self.is_minutes()),
         }
@@ -84,6 +84,7 @@ impl LimitUse {
             "MaxWall" | "MaxTime" => {
                 format!("its time limit is {needed}, {whose} allows {max} ({name})")
             }
+            "TotalNodes" => format!("{whose} has {max}, it asks for {needed}"),
             _ => format!("the limit {name} of {whose} allows {max}, it asks for {needed}"),
         }
     }

@@ -1,6 +1,7 @@
 //! Conditions of a partition that a pending job violates.
 
-use crate::{LimitUse, QueueJob, QueuePartition, Snapshot};
+use crate::{LimitUse, QueueJob, QueueNode, QueuePartition, Snapshot};
+use hsched_model::number::to_f64;
 
 /// A condition of a partition that never allows a job to start.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,22 +40,26 @@ impl Snapshot {
         let in_words = [accounts(), qos()].into_iter().flatten();
         let limits = numbers(queue_partition, job)
             .into_iter()
+            .chain(self.more_nodes_than(queue_partition, job))
             .map(|limit| Breach { words: limit.never(), limit: Some(limit) });
         limits.chain(in_words.map(|words| Breach { words, limit: None })).collect()
+    }
+
+    /// Returns the number of a partition's nodes as a limit, `TotalNodes`, if a job that `MaxNodes` allows
+    /// requests more.
+    fn more_nodes_than(&self, partition: &QueuePartition, job: &QueueJob) -> Option<LimitUse> {
+        let needed = job.asks.nodes.max(1);
+        let is_inside = |node: &&QueueNode| node.partitions.contains(&partition.name);
+        let nodes = to_f64(self.nodes.iter().filter(is_inside).count());
+        let is_over = partition.max_nodes.is_none_or(|most| needed <= most) && f64::from(needed) > nodes;
+        // Without nodes, the snapshot does not show them.
+        (is_over && nodes > 0.0).then(|| exceeded(partition, "TotalNodes", nodes, f64::from(needed)))
     }
 }
 
 /// Returns the numeric limits of a partition that a job exceeds.
 fn numbers(partition: &QueuePartition, job: &QueueJob) -> Vec<LimitUse> {
-    let limit = |name: &str, max: f64, needed: f64| LimitUse {
-        name: name.to_owned(),
-        holder: format!("p:{}", partition.name),
-        tres: None,
-        max,
-        used: None,
-        by_you: 0.0,
-        needed,
-    };
+    let limit = |name: &str, max: f64, needed: f64| exceeded(partition, name, max, needed);
     let time = partition
         .max_time_s
         .zip(job.limit_s)
@@ -62,4 +67,17 @@ fn numbers(partition: &QueuePartition, job: &QueueJob) -> Vec<LimitUse> {
     let nodes =
         partition.max_nodes.map(|most| limit("MaxNodes", f64::from(most), f64::from(job.asks.nodes.max(1))));
     [time, nodes].into_iter().flatten().filter(|limit| limit.needed > limit.max).collect()
+}
+
+/// Returns a limit of a partition on single jobs.
+fn exceeded(partition: &QueuePartition, name: &str, max: f64, needed: f64) -> LimitUse {
+    LimitUse {
+        name: name.to_owned(),
+        holder: format!("p:{}", partition.name),
+        tres: None,
+        max,
+        used: None,
+        by_you: 0.0,
+        needed,
+    }
 }

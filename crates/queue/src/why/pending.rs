@@ -371,7 +371,7 @@ fn is_of(limit: &LimitUse, named: &LimitReason) -> bool {
 fn is_of_partition(limit: &LimitUse, reason: &str) -> bool {
     match reason {
         "PartitionTimeLimit" => limit.name == "MaxTime",
-        "PartitionNodeLimit" => limit.name == "MaxNodes",
+        "PartitionNodeLimit" => ["MaxNodes", "TotalNodes"].contains(&limit.name.as_str()),
         "PartitionConfig" => limit.holder.starts_with("p:"),
         _ => false,
     }

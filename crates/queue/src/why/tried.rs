@@ -108,7 +108,7 @@ impl Adviser<'_> {
         };
         let change = match limit.name.as_str() {
             "MaxTime" | "MaxWall" => limit_of(limit.max)?,
-            "MaxNodes" => {
+            "MaxNodes" | "TotalNodes" => {
                 let nodes = u32::try_from(to_u64(limit.max)).ok().filter(|nodes| *nodes > 0)?;
                 Change::Gpus {
                     nodes,
@@ -138,7 +138,11 @@ impl Adviser<'_> {
                 let after = u64::from(*nodes) * u64::from(*per_node);
                 *per_node > 0
                     && request.asks.gpus.len() == 1
-                    && (if is_more { after > before } else { after < before || limit.name == "MaxNodes" })
+                    && (if is_more {
+                        after > before
+                    } else {
+                        after < before || limit.name.ends_with("Nodes")
+                    })
             }
             _ => true,
         };

@@ -154,7 +154,7 @@ fn a_type_that_is_elsewhere_takes_its_partition_along() {
     assert_eq!(told(&estimates), [(&[Change::GpuType(to), to_partition("q")][..], Some(9.0))]);
     assert_eq!(
         estimates.list[0].set.drawbacks[0].to_string(),
-        "is a a100 fast enough? The script asks for v100"
+        "are a100 GPUs fast enough? The script asks for v100"
     );
 }
 

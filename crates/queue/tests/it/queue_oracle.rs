@@ -168,6 +168,10 @@ proptest! {
         let known = oracle(&queue).map(|hour| hour as f64);
         prop_assert_eq!(start, known);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn futures_are_the_same_for_the_same_seed_and_never_before_now(queue in queue(), seed: u64) {

@@ -43,6 +43,19 @@ fn what_never_starts_is_said_whatever_slurm_says() {
     );
     let known = waits.limit.expect("a limit");
     assert_eq!((known.holder.as_str(), known.max, known.needed), ("p:gpu", 1440.0, 2880.0));
+    // The partition has a single node.
+    let wide = json!({ "asks": { "nodes": 9, "gpus": [{ "type": "a100", "count": 1 }] } });
+    let (_, never) =
+        told(&queue(&[with(pending("3", 1, 1.0, "PartitionNodeLimit"), &wide)], &json!({})), "3");
+    assert_eq!(
+        (never.kind, never.why[0].as_str()),
+        (StateKind::Never, "It will never start as it is: partition gpu has 1 node, it asks for 9 nodes.")
+    );
+    let known = never.limit.expect("a limit");
+    assert_eq!(
+        (known.name.as_str(), known.holder.as_str(), known.max, known.needed),
+        ("TotalNodes", "p:gpu", 1.0, 9.0)
+    );
     // Another partition accepts the job: the reason belongs to the last one tried.
     let both = with(pending("3", 4, 12.0, "PartitionTimeLimit"), &json!({ "partitions": ["gpu", "short"] }));
     let (_, waits) = told(&queue(&[running("1", "bob", 4, 5.0), both], &json!({})), "3");

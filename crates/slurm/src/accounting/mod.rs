@@ -11,25 +11,24 @@ mod run;
 use chrono::{DateTime, Utc};
 
 use crate::record::FIELD_END;
-use crate::{CommandLine, time};
+use crate::{CommandLine, sacct, time};
 
 pub use self::columns::{COLUMNS, HeaderError};
 pub use self::reader::{Accounting, OddRow};
 pub use self::run::{AccountedRun, AskedMemory};
 
-/// Returns the command line that prints, with a header, the user's own jobs and steps since a given time,
-/// including each attempt of a job.
-pub fn command(since: DateTime<Utc>) -> CommandLine {
-    CommandLine::new(
-        "sacct",
-        [
-            "--duplicates".to_owned(),
-            "--parsable2".to_owned(),
-            format!("--delimiter={FIELD_END}"),
-            format!("--format={}", COLUMNS.join(",")),
-            format!("--starttime={}", time::text(since)),
-        ],
-    )
+/// Returns the command line that prints, with a header, a user's jobs and steps since a given time, including
+/// each attempt of a job. For root and operators, Slurm would otherwise print the jobs of all users.
+pub fn command(user: &str, since: DateTime<Utc>) -> CommandLine {
+    let mut args = vec![
+        "--duplicates".to_owned(),
+        "--parsable2".to_owned(),
+        format!("--delimiter={FIELD_END}"),
+        format!("--format={}", COLUMNS.join(",")),
+        format!("--starttime={}", time::text(since)),
+    ];
+    args.extend(sacct::of_user(user));
+    CommandLine::new("sacct", args)
 }
 
 #[cfg(test)]

@@ -131,10 +131,10 @@ fn slices_and_gpus_without_a_measurement_are_not_idle() {
 #[test]
 fn one_call_asks_for_the_users_own_jobs() {
     let since = DateTime::from_timestamp(1_795_273_000, 0).expect("a date");
-    let shown = command(since).to_string().replace(&time::text(since), "DATE");
+    let shown = command("alice", since).to_string().replace(&time::text(since), "DATE");
     let columns = COLUMNS.join(",");
     let expected = format!(
-        "sacct --duplicates --parsable2 $'--delimiter=\\u001f' '--format={columns}' '--starttime=DATE'"
+        "sacct --duplicates --parsable2 $'--delimiter=\\u001f' '--format={columns}' '--starttime=DATE' '--user=alice'"
     );
     assert_eq!(shown, expected);
     let framed = format!("{HEADER}\n{JOB}").replace('|', "\u{1f}").replace("train me", "a|b");

@@ -87,9 +87,10 @@ impl ScriptResources<'_> {
             (Some(all), ..) => {
                 imported.keys.insert("gpus", json!(all));
                 if self.total.gpus_total_is_minimum {
+                    let gpus = if all == 1 { "1 GPU".to_owned() } else { format!("{all} GPUs") };
                     imported.remark(
                         line,
-                        format!("Slurm may take more nodes for the tasks, and so more than {all} GPUs; the job asks for {all}"),
+                        format!("Slurm may take more nodes for the tasks, and so more than {gpus}; the job asks for {all}"),
                     );
                 }
             }

@@ -286,7 +286,7 @@ fn what_is_not_certain_is_said_with_its_line() {
         "#SBATCH -N 16 -n 1 --gres=gpu:1\npython a.py\n",
         &[
             "1: sbatch refuses the script: This does not look like a batch script. The first line must start with #! followed by the path to an interpreter.",
-            "1: -N 16: Slurm takes 1 nodes instead of 16: there are only 1 tasks",
+            "1: -N 16: Slurm takes 1 node instead of 16: there is only 1 task",
         ],
     );
 }

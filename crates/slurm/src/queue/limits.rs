@@ -107,6 +107,8 @@ pub struct SiteLimits {
     /// The QOS whose jobs each QOS may preempt, including itself if it may preempt its own jobs of lower
     /// priority.
     pub qos_preempts: BTreeMap<String, BTreeSet<String>>,
+    /// The preemption modes of the jobs of each QOS that does not use the cluster's `PreemptMode`.
+    pub qos_modes: BTreeMap<String, String>,
     /// The QOS of jobs that name none, by account and user.
     pub default_qos: BTreeMap<(String, String), String>,
     /// The QOS that jobs may name, by account and user.
@@ -141,12 +143,16 @@ pub fn parse(associations: AccountTable<'_>, qos: AccountTable<'_>, cluster: Opt
             site.qos_priority.insert(name.to_owned(), priority);
         }
         let preempted = row.get("preempt").unwrap_or_default().split(',').filter(|name| !name.is_empty());
-        let is_within =
-            row.get("preemptmode").is_some_and(|mode| mode.to_ascii_lowercase().contains("within"));
+        let mode = row.get("preemptmode").unwrap_or_default().to_ascii_uppercase();
+        let is_within = mode.split(',').any(|word| word == "WITHIN");
         let preempted: BTreeSet<String> =
             preempted.chain(Some(name).filter(|_| is_within)).map(str::to_owned).collect();
         if !preempted.is_empty() {
             site.qos_preempts.insert(name.to_owned(), preempted);
+        }
+        // `off` also stands for the cluster's mode.
+        if mode.split(',').any(|word| !["", "CLUSTER", "OFF"].contains(&word)) {
+            site.qos_modes.insert(name.to_owned(), mode);
         }
         let flags = row.get("flags").unwrap_or_default().split(',').filter(|flag| !flag.is_empty());
         let flags: BTreeSet<String> = flags.map(str::to_owned).collect();

@@ -36,6 +36,12 @@ pub(super) fn closed(limits: &[PartitionLimits]) -> BTreeMap<String, String> {
     closed.map(|partition_limits| (partition_limits.name.clone(), partition_limits.state.clone())).collect()
 }
 
+/// Returns the default partition, if it is not up.
+pub(super) fn closed_default(limits: &[PartitionLimits]) -> Option<String> {
+    let default = limits.iter().find(|partition_limits| partition_limits.default)?;
+    (!is_open(default)).then(|| default.name.clone())
+}
+
 fn is_open(limits: &PartitionLimits) -> bool {
     matches!(limits.state.as_str(), "UP" | "")
 }
@@ -103,6 +109,9 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
     fn partitions_that_are_not_up_have_their_state() {
         let expected = BTreeMap::from([("old".to_owned(), "DOWN".to_owned())]);
         assert_eq!(closed(&site::partitions(TEXT)), expected);
+        assert_eq!(closed_default(&site::partitions(TEXT)), None);
+        let default = site::partitions("PartitionName=gpu Default=YES State=INACTIVE\n");
+        assert_eq!(closed_default(&default).as_deref(), Some("gpu"));
     }
 
     #[test]

@@ -45,8 +45,13 @@ fn overtime(text: &str) -> Option<Seconds> {
     Some(Seconds(f64::from(minutes) * 60.0))
 }
 
-/// Returns a note if jobs may preempt others, which estimates take into account only in part.
-pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Option<String> {
+/// Returns a note if jobs may preempt others, which estimates take into account only in part; `qos_preempts` are the
+/// QOS whose jobs make room for others.
+pub(super) fn preemption(
+    config: &Config,
+    partitions: &[PartitionLimits],
+    qos_preempts: &BTreeMap<String, BTreeSet<String>>,
+) -> Option<String> {
     let kind = config.get("PreemptType").filter(|kind| !kind.ends_with("none"))?;
     let is_off = config.get("PreemptMode").is_some_and(|mode| mode.eq_ignore_ascii_case("off"));
     let is_on = !is_off || partitions.iter().any(|partition| partition.preempted);
@@ -54,7 +59,7 @@ pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Opt
     let tiers: BTreeSet<u32> = partitions.iter().filter_map(|partition| partition.tier).collect();
     let is_needless = kind.ends_with("partition_prio") && tiers.len() == 1;
     (is_on && !is_needless).then(|| {
-        if suspends(config) {
+        if suspends(config) && qos_preempts.is_empty() {
             "Slurm may suspend jobs here (PreemptMode=SUSPEND): they keep their GPUs and memory, so no request counts as starting in their place; that your job itself may be suspended is ignored".to_owned()
         } else {
             format!("Slurm may preempt jobs here (PreemptType={kind}): a request starts in place of the running jobs that it may preempt; that your job itself may be preempted is ignored")
@@ -77,19 +82,28 @@ pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTre
     qos.iter().map(|(name, priority)| (name.clone(), to_f64(weight) * priority / highest)).collect()
 }
 
-/// Returns the QOS whose jobs each QOS may preempt; empty if Slurm does not preempt by QOS, if preemption is
-/// off, or if Slurm suspends preempted jobs.
+/// Returns the QOS whose jobs each QOS may preempt, without those whose preempted jobs keep their GPUs, because Slurm
+/// suspends them; empty if Slurm does not preempt by QOS, or if preemption is off.
 pub(super) fn qos_preempts(config: &Config, site: &SiteLimits) -> BTreeMap<String, BTreeSet<String>> {
     let mode = config.get("PreemptMode").unwrap_or_default().to_ascii_uppercase();
-    if !by_qos(config) || mode == "OFF" || suspends(config) {
+    if !by_qos(config) || mode == "OFF" {
         return BTreeMap::new();
     }
+    // The preempted job's QOS decides what happens to it, not its partition.
+    let frees_gpus = |qos: &String| {
+        let mode = site.qos_modes.get(qos).unwrap_or(&mode);
+        mode.split(',').any(|word| ["CANCEL", "REQUEUE"].contains(&word.trim()))
+    };
     let mut preempts = site.qos_preempts.clone();
     if mode.split(',').any(|word| word.trim() == "WITHIN") {
         for name in site.qos_priority.keys() {
             preempts.entry(name.clone()).or_default().insert(name.clone());
         }
     }
+    for lower in preempts.values_mut() {
+        lower.retain(|qos| frees_gpus(qos));
+    }
+    preempts.retain(|_, lower| !lower.is_empty());
     preempts
 }
 
@@ -168,7 +182,7 @@ mod tests {
         let check = |config: &str, tiers: [u32; 2], expected: bool| {
             let text =
                 tiers.map(|tier| format!("PartitionName=p{tier} PriorityTier={tier} State=UP\n")).concat();
-            let note = preemption(&Config::parse(config), &crate::site::partitions(&text));
+            let note = preemption(&Config::parse(config), &crate::site::partitions(&text), &BTreeMap::new());
             assert_eq!(note.is_some(), expected, "{config} {tiers:?}");
         };
         check("PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE\n", [1, 2], true);
@@ -183,7 +197,8 @@ mod tests {
     #[test]
     fn a_qos_preempts_those_that_it_names() {
         // As printed by `sacctmgr show qos` of Slurm 24.11.
-        let text = "normal|||0||cluster\nlow|||0||cluster\nhigh|||100|low,normal|cluster\nfair|||0||requeue,within\n";
+        let text = "normal|||0||cluster\nlow|||0||cluster\nhigh|||100|low,normal,slow,kill|cluster\nfair|||0||requeue,within\n\
+                    slow|||0||suspend\nkill|||0||cancel\n";
         let fields = ["Name", "Flags", "GrpJobs", "Priority", "Preempt", "PreemptMode"];
         let none = AccountTable { fields: &[], text: "" };
         let site = limits::parse(none, AccountTable { fields: &fields, text }, None);
@@ -196,14 +211,17 @@ mod tests {
         };
         assert_eq!(
             preempts("PreemptType = preempt/qos\nPreemptMode = REQUEUE\n"),
-            "fair: fair; high: low,normal"
+            "fair: fair; high: kill,low,normal"
         );
         assert_eq!(
             preempts("PreemptType = preempt/qos\nPreemptMode = REQUEUE,WITHIN\n"),
-            "fair: fair; high: high,low,normal; low: low; normal: normal"
+            "fair: fair; high: high,kill,low,normal; kill: kill; low: low; normal: normal"
         );
         assert_eq!(preempts("PreemptType = preempt/qos\nPreemptMode = OFF\n"), "");
-        assert_eq!(preempts("PreemptType = preempt/qos\nPreemptMode = GANG,SUSPEND\n"), "");
+        assert_eq!(
+            preempts("PreemptType = preempt/qos\nPreemptMode = GANG,SUSPEND\n"),
+            "fair: fair; high: kill"
+        );
         assert_eq!(preempts("PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE\n"), "");
     }
 

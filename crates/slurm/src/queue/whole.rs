@@ -83,6 +83,7 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
         nodes: nodes::nodes(texts.cluster),
         partitions: partitions::partitions(&partition_limits, &config),
         closed_partitions: partitions::closed(&partition_limits),
+        closed_default: partitions::closed_default(&partition_limits),
         reservations: kept,
         accounts: accounts::accounts(shares, look.user, &config, &partition_limits),
         shares: accounts::shares(shares, look.user, &config),
@@ -105,7 +106,8 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
     seen.count_use_since(shares_at);
     // Without a QOS that preempts others, Slurm preempts no job by QOS.
     let is_needless = scheduling::by_qos(&config) && texts.limits.is_some() && seen.qos_preempts.is_empty();
-    let preemption = scheduling::preemption(&config, &partition_limits).filter(|_| !is_needless);
+    let preemption = scheduling::preemption(&config, &partition_limits, &seen.qos_preempts);
+    let preemption = preemption.filter(|_| !is_needless);
     let said = seen.overrun_note().into_iter().chain(preemption);
     seen.notes.extend(said);
     Ok(seen)

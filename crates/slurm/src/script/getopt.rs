@@ -51,6 +51,20 @@ pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'s
     }
 }
 
+/// Returns the letters of the options in a word such as `-HN2`, whose end is the value of the last one; empty for other
+/// words.
+pub fn option_letters(word: &str) -> Vec<char> {
+    let mut found = Vec::new();
+    for letter in word.strip_prefix('-').unwrap_or_default().chars().take_while(|letter| *letter != '-') {
+        found.push(letter);
+        let takes = short_name(SlurmVersion::DEFAULT, letter).map(|known| known.takes);
+        if takes != Some(ValueRule::Nothing) {
+            break;
+        }
+    }
+    found
+}
+
 /// Returns the options at the beginning of some words, and what ends them.
 pub(super) fn options(words: &[ScriptWord], version: SlurmVersion) -> (Vec<FoundOption>, OptionsEnd) {
     let mut reader = WordReader { words, version, at: 0, found: Vec::new() };
@@ -197,6 +211,22 @@ mod tests {
         assert_eq!(all("--job-name -x --comment --time=7"), "job-name=-x comment=--time=7");
         assert_eq!(all("--container-image x.sqsh --killable"), "container-image=x.sqsh killable");
         assert_eq!(all("-N1 --"), "nodes=1");
+    }
+
+    #[test]
+    fn letters_end_at_a_value() {
+        let check = |word: &str, expected: &str| {
+            assert_eq!(option_letters(word).iter().collect::<String>(), expected, "{word}");
+        };
+        check("-QW", "QW");
+        check("-HQN2", "HQN");
+        check("-xW", "x");
+        check("-kNp", "k");
+        check("-N", "N");
+        check("-Y1", "Y");
+        for word in ["-", "--", "--wait", "n1", ""] {
+            check(word, "");
+        }
     }
 
     #[test]

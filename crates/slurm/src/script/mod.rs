@@ -26,6 +26,7 @@ mod tasks;
 mod words;
 
 pub(crate) use self::getopt::named_options;
+pub use self::getopt::option_letters;
 pub use self::gres_form::gpu_form;
 pub use self::options::{OptionSource, ScriptOption, ValueText};
 pub use self::reading::read_script;

@@ -98,7 +98,10 @@ pub(super) fn counts(
     if let (Some(tasks), Some(nodes)) = (tasks, least) {
         most = most.map(|most| most.min(tasks));
         if tasks < nodes {
-            let why = format!("Slurm takes {tasks} nodes instead of {nodes}: there are only {tasks} tasks");
+            let why = match tasks {
+                1 => format!("Slurm takes 1 node instead of {nodes}: there is only 1 task"),
+                _ => format!("Slurm takes {tasks} nodes instead of {nodes}: there are only {tasks} tasks"),
+            };
             notes.push(("nodes", why));
             (least, most) = (Some(tasks), Some(tasks));
         }

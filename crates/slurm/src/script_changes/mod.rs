@@ -9,6 +9,7 @@ mod rewrite;
 mod settings;
 mod site_request;
 
+pub(crate) use self::past_runs::FIELDS as PAST_RUN_FIELDS;
 pub use self::past_runs::{past_runs, past_runs_command};
 pub use self::rewrite::{LineChange, NotInScript, RewrittenScript, rewrite};
 pub use self::settings::{Setting, settings, words};

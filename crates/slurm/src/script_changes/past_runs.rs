@@ -3,13 +3,13 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::record::{FIELD_END, value};
-use crate::{CommandLine, SlurmState, Tres, amount, time};
+use crate::{CommandLine, SlurmState, Tres, amount, sacct, time};
 use hsched_model::number::to_f64;
 use hsched_model::{Bytes, GpuType, NodeName, Seconds, hostlist};
 use hsched_queue::{PastRun, PastRuns, RunEnd, Snapshot};
 
 /// The requested fields; Slurm 20.11 and later have them all, and none is free text.
-const FIELDS: [&str; 9] =
+pub(crate) const FIELDS: [&str; 9] =
     ["JobIDRaw", "State", "ElapsedRaw", "AllocTRES", "NNodes", "NodeList", "NTasks", "MaxRSS", "Partition"];
 
 /// Number of days covered.
@@ -23,9 +23,7 @@ pub fn past_runs_command(name: &str, user: &str, now: DateTime<Utc>) -> CommandL
     args.push(format!("--starttime={}", time::text(now - TimeDelta::days(DAYS))));
     args.push(format!("--endtime={}", time::text(now)));
     args.push(format!("--name={name}"));
-    if !user.is_empty() {
-        args.push(format!("--user={user}"));
-    }
+    args.extend(sacct::of_user(user));
     CommandLine::new("sacct", args)
 }
 

@@ -69,7 +69,7 @@ const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresrunmins ma
     preempt preempteligibletime preempttime partitionname allowqos denyqos default defaulttime disablerootjobs exclusiveuser exclusivetopo \
     gracetime hidden maxnodes maxtime minnodes lln maxcpuspernode maxcpuspersocket priorityjobfactor prioritytier rootonly reqresv \
     overtimelimit preemptmode totalcpus totalnodes selecttypeparameters jobdefaults defmempernode defmempercpu maxmempernode \
-    maxmempercpu tresbillingweights duration nodecnt corecnt flags maxstartdelay ";
+    maxmempercpu tresbillingweights elapsedraw reqmem maxrss totalcpu tresusageinave ntasks duration nodecnt corecnt flags maxstartdelay ";
 
 /// Configuration keys that hsched reads, or that describe the capabilities of the site's Slurm.
 const CONFIG: &str = " accountingstorageenforce accountingstoragetres accountingstoragetype accountingstorageexternalhost authtype \
@@ -82,6 +82,17 @@ const CONFIG: &str = " accountingstorageenforce accountingstoragetres accounting
     topologyparam vsizefactor waittime ";
 
 impl Call {
+    /// Returns the command line with names replaced.
+    pub fn hidden_command(&self, names: &mut NameReplacer) -> String {
+        let mut command = self.command.clone();
+        for argument in &mut command.args {
+            if let Some(name) = argument.strip_prefix("--name=") {
+                *argument = format!("--name={}", names.job(name));
+            }
+        }
+        names.sentence(&command.to_string())
+    }
+
     /// Returns the output with names replaced.
     pub fn hidden(&self, output: &str, names: &mut NameReplacer) -> String {
         match self.layout {
@@ -90,6 +101,7 @@ impl Call {
             OutputLayout::Keys => lines(output, |line| keys(line, names)),
             OutputLayout::Config => lines(output, |line| config(line, names)),
             OutputLayout::Words => lines(output, |line| Some(words(line, names))),
+            OutputLayout::JobCommand => lines(output, job_command),
         }
     }
 }
@@ -134,6 +146,10 @@ fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Na
             None => ("", record),
         };
         let values: Vec<&str> = record.split(separator).collect();
+        if values == fields {
+            // The header.
+            return format!("{line_break}{record}");
+        }
         // A job's name may contain the separator, in which case no field is certain.
         if values.len() != fields.len() {
             return if record.trim().is_empty() { format!("{line_break}{record}") } else { String::new() };
@@ -196,19 +212,26 @@ fn config(line: &str, names: &mut NameReplacer) -> Option<String> {
     }
     let (key, text) = line.split_once('=')?;
     let known = key.trim().to_ascii_lowercase();
-    let handling = if handling(&known) == ValueTreatment::Cluster {
-        ValueTreatment::Cluster
-    } else {
-        ValueTreatment::Keep
+    let handling = match known.as_str() {
+        "clustername" => ValueTreatment::Cluster,
+        "accountingstorageexternalhost" => ValueTreatment::Hosts,
+        _ => ValueTreatment::Keep,
     };
     is_in(CONFIG, &known).then(|| format!("{key}= {}", hide(handling, text.trim(), names)))
 }
 
+/// Replaces the host names behind `at`, as in `Slurmctld(primary) at head is UP`.
 fn words(line: &str, names: &mut NameReplacer) -> String {
-    match line.split_once(" at ").and_then(|(who, rest)| Some((who, rest.split_once(" is ")?))) {
-        Some((who, (host, state))) => format!("{who} at {} is {state}", names.hosts(host)),
-        None => line.to_owned(),
-    }
+    let Some((who, rest)) = line.split_once(" at ") else { return line.to_owned() };
+    let (hosts, state) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+    format!("{who} at {}{state}", names.hosts(hosts))
+}
+
+/// Replaces the command in `7 RUNNING /home/alice/run.sh`.
+fn job_command(line: &str) -> Option<String> {
+    let mut words = line.splitn(3, ' ');
+    let (id, state) = (words.next()?, words.next()?);
+    Some(words.next().map_or(format!("{id} {state}"), |_| format!("{id} {state} {LEFT_OUT}")))
 }
 
 #[cfg(test)]
@@ -216,13 +239,13 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::JobId;
     use crate::site_calls::calls;
+    use crate::{JobId, accounting};
 
     /// Returns the anonymised output of the call with this name.
     fn hidden(name: &str, output: &str) -> String {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
-        let calls = calls("alice", None, now, now, &[JobId(7)]);
+        let calls = calls("alice", None, now, now, &[JobId(7)], "bert");
         let call = calls.iter().find(|call| call.name == name).expect("a call");
         call.hidden(output, &mut NameReplacer::default())
     }
@@ -230,7 +253,7 @@ mod tests {
     #[test]
     fn every_field_of_a_table_is_known() {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
-        for call in calls("alice", None, now, now, &[]) {
+        for call in calls("alice", None, now, now, &[], "bert") {
             if let OutputLayout::Records(fields) | OutputLayout::Lines(_, fields) = call.layout {
                 let unknown: Vec<_> =
                     fields.iter().filter(|field| handling(field) == ValueTreatment::LeaveOut).collect();
@@ -246,6 +269,19 @@ mod tests {
                      ng2|gpu*|1:00:00|idle|gpu:v100:2|gpu:v100:0|0/8/0/8|64000|0|ib|none^\n";
         let expected = sinfo.replace("ng", "hosta").replace("call Alice", "-");
         assert_eq!(hidden("sinfo", &framed(sinfo)), framed(&expected));
+        let header = accounting::COLUMNS.join("|");
+        let row = "7|my thesis|gpu|FAILED|1:0|a|b|c|60|cpu=1|cpu=1|1|1|4G|1K|00:01|cpu=1";
+        let past = format!("{header}\n{row}\n{}\n", row.replace("7|my thesis", "7.batch|batch"));
+        assert_eq!(hidden("past-jobs", &framed(&past)), framed(&past.replace("my thesis", "job1")));
+        let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
+        let calls = calls("alice", None, now, now, &[], "my thesis, part 2");
+        let named = calls.iter().find(|call| call.name == "named").expect("a call");
+        let command = named.hidden_command(&mut NameReplacer::of_user("alice"));
+        assert!(command.ends_with("'--name=job1' '--user=user1'"), "{command}");
+        assert_eq!(
+            hidden("pool", "7 RUNNING /home/alice/run.sh --lr 3\n8 PENDING\n"),
+            "7 RUNNING -\n8 PENDING\n"
+        );
         let shares = "root||||1.0\n def-alice|alice|1|17|0.5\n";
         assert_eq!(hidden("shares", shares), "account1||||1.0\n account2|user1|1|17|0.5\n");
     }
@@ -262,12 +298,16 @@ mod tests {
             "     Nodes=hosta1 CPU_IDs=0-3 Mem=8000 GRES=gpu:v100:2(IDX:0-1)\n"
         );
         let config = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = north\nSlurmctldHost[0]        = north-head\n\
-                      KillWait                = 30 sec\n";
-        let expected = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = cluster\nKillWait                = 30 sec\n";
+                      AccountingStorageExternalHost = db1:6819\nKillWait                = 30 sec\n";
+        let expected = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = cluster\nAccountingStorageExternalHost = hosta1:6819\nKillWait                = 30 sec\n";
         assert_eq!(hidden("config", config), expected);
         assert_eq!(
             hidden("ping", "Slurmctld(primary) at north-head is UP"),
             "Slurmctld(primary) at hosta-hostb is UP\n"
+        );
+        assert_eq!(
+            hidden("ping", "Slurmctld(primary/backup) at h1/h2 are UP/DOWN"),
+            "Slurmctld(primary/backup) at hosta1/hosta2 are UP/DOWN\n"
         );
     }
 }

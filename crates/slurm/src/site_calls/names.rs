@@ -1,6 +1,6 @@
 //! Names of people, accounts, jobs and nodes, and their replacements in a bundle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::value;
 use hsched_engine::live::Tag;
@@ -13,12 +13,11 @@ pub struct NameReplacer {
     accounts: BTreeMap<String, String>,
     jobs: BTreeMap<String, String>,
     reservations: BTreeMap<String, String>,
-    /// Words of host names, such as `gpu` in `gpu-12`.
+    /// Letters in host names, such as `gpu` in `gpu-12`.
     host_words: BTreeMap<String, String>,
+    /// Known host names without their domain, with `#` for digits: `gpu-#`.
+    host_shapes: BTreeSet<String>,
 }
-
-/// Words of host names that identify no site.
-const PLAIN: [&str; 9] = ["gpu", "gpus", "cpu", "node", "nodes", "cn", "gn", "compute", "null"];
 
 impl NameReplacer {
     /// Returns the replacements for the output of this user's calls.
@@ -48,56 +47,56 @@ impl NameReplacer {
         numbered(&mut self.reservations, "reservation", name)
     }
 
-    /// Returns host names or a hostlist with words replaced; digits, brackets and names of GPU models are
-    /// kept.
+    /// Returns host names or a hostlist with all letters replaced. Digits and brackets are kept, and names of GPU
+    /// models that are not the first word: they may be the only sign of a node's type of GPUs.
     pub(super) fn hosts(&mut self, text: &str) -> String {
-        if value(text).is_none() {
+        if value(text).is_none() || text.trim() == NOT_ASSIGNED {
             return text.to_owned();
         }
-        let mut hidden = String::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-            let (word, behind) = rest.split_at(end);
-            hidden.push_str(&self.host_word(word));
-            let skip = behind.chars().next().map_or(0, char::len_utf8);
-            hidden.push_str(&behind[..skip]);
-            rest = &behind[skip..];
-        }
-        hidden
+        let mut depth = 0_u32;
+        let between = |c: char| {
+            match c {
+                '[' => depth += 1,
+                ']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ',' && depth == 0
+        };
+        text.split(between).map(|host| self.host(host)).collect::<Vec<_>>().join(",")
     }
 
-    fn host_word(&mut self, word: &str) -> String {
-        if recognise(word).is_some_and(|known| known.model().is_some()) {
-            return word.to_owned();
+    fn host(&mut self, host: &str) -> String {
+        if !host.contains(char::is_alphabetic) {
+            let is_named = host.contains(|c: char| c.is_ascii_digit());
+            return if is_named { format!("host{host}") } else { host.to_owned() };
         }
+        self.host_shapes.insert(shape(host));
         let mut hidden = String::new();
-        for part in host_parts(word) {
-            let is_digit = part.starts_with(|c: char| c.is_ascii_digit());
-            let is_plain = is_digit || part.len() == 1 || PLAIN.contains(&part.to_ascii_lowercase().as_str());
-            let substitute = if is_plain { part.to_owned() } else { lettered(&mut self.host_words, part) };
-            hidden.push_str(&substitute);
+        for (index, word) in host.trim().split_inclusive(|c: char| !c.is_alphanumeric()).enumerate() {
+            let letters = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+            let is_model = recognise(letters).is_some_and(|known| known.model().is_some());
+            if index > 0 && is_model {
+                hidden.push_str(word);
+            } else {
+                hidden.extend(host_parts(word).map(|part| self.host_part(part)));
+            }
         }
-        hidden
+        host.replacen(host.trim(), &hidden, 1)
     }
 
-    /// Returns a word of a sentence with the known words of host names replaced, if it looks like a host name: a
-    /// word without digits or dots may be plain English.
-    fn host_in_sentence(&self, word: &str) -> String {
-        if !word.contains(|c: char| c.is_ascii_digit() || c == '.') {
-            return word.to_owned();
-        }
-        let part = |part: &str| self.host_words.get(part).cloned().unwrap_or_else(|| part.to_owned());
-        let piece = |piece: &str| host_parts(piece).map(part).collect::<String>();
-        word.split_inclusive(|c: char| !c.is_ascii_alphanumeric()).map(piece).collect()
+    fn host_part(&mut self, part: &str) -> String {
+        let is_name = part.starts_with(char::is_alphabetic) && !part.eq_ignore_ascii_case("null");
+        if is_name { lettered(&mut self.host_words, part) } else { part.to_owned() }
     }
 
     /// Returns a pending reason with node names replaced.
     pub(super) fn reason(&mut self, text: &str) -> String {
-        match text.split_once("UnavailableNodes:") {
-            Some((why, nodes)) => format!("{why}UnavailableNodes:{}", self.hosts(nodes)),
-            None => text.to_owned(),
-        }
+        let Some(at) = UNAVAILABLE.iter().find_map(|word| Some(text.find(word)? + word.len())) else {
+            return text.to_owned();
+        };
+        let (why, nodes) = text.split_at(at);
+        let (nodes, end) = nodes.strip_suffix(')').map_or((nodes, ""), |nodes| (nodes, ")"));
+        format!("{why}{}{end}", self.hosts(nodes))
     }
 
     /// Returns a comment: hsched's own with the job's name replaced, any other as a placeholder.
@@ -110,27 +109,62 @@ impl NameReplacer {
     }
 
     /// Returns a sentence with all names of users, accounts, jobs and reservations known so far replaced, as
-    /// whole words. Known words of host names are replaced only in words that contain a digit or a dot.
-    pub fn sentence(&self, text: &str) -> String {
-        let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
-        let hide = |word: &str| {
+    /// whole words, and the names of hosts: words like a known host name, before a port (`head:6817`), or
+    /// which could not be resolved.
+    pub fn sentence(&mut self, text: &str) -> String {
+        let is_part = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        let (mut hidden, mut rest) = (String::new(), text);
+        while let Some(start) = rest.find(is_part) {
+            let end = rest[start..].find(|c: char| !is_part(c)).map_or(rest.len(), |length| start + length);
+            let (word, behind) = (&rest[start..end], &rest[end..]);
+            hidden.push_str(&rest[..start]);
+            let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
             let name = known.iter().find_map(|names| names.get(word).cloned());
-            name.unwrap_or_else(|| self.host_in_sentence(word))
-        };
-        let is_break = |c: char| !(c.is_alphanumeric() || "-_.".contains(c));
-        let mut hidden = String::new();
-        for piece in text.split_inclusive(is_break) {
-            let word = piece.trim_end_matches(is_break);
-            hidden.push_str(&hide(word));
-            hidden.push_str(&piece[word.len()..]);
+            let is_host =
+                self.host_shapes.contains(&shape(word)) || is_port(behind) || hidden.ends_with("resolve \"");
+            hidden.push_str(&match name {
+                Some(name) => name,
+                None if is_host => self.host(word),
+                None => word.to_owned(),
+            });
+            rest = behind;
         }
-        hidden
+        hidden + rest
     }
 }
 
-/// Returns the parts of a word of a host name: digits, letters, and other characters.
+/// What `sacct` prints instead of the nodes of a pending job.
+const NOT_ASSIGNED: &str = "None assigned";
+
+/// Words in a pending reason before the names of nodes.
+const UNAVAILABLE: [&str; 2] = ["UnavailableNodes:", "(Unavailable:"];
+
+/// Returns a host name without its domain, with `#` for digits and ranges.
+fn shape(host: &str) -> String {
+    let label = host.trim().split('.').next().unwrap_or_default();
+    let (mut shape, mut in_range) = (String::new(), false);
+    for letter in label.chars() {
+        in_range = letter == '[' || in_range && letter != ']';
+        if in_range || letter == ']' || letter.is_ascii_digit() {
+            if !shape.ends_with('#') {
+                shape.push('#');
+            }
+        } else {
+            shape.push(letter);
+        }
+    }
+    shape
+}
+
+/// Returns whether a text begins with a port, such as `:6817`.
+fn is_port(text: &str) -> bool {
+    let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
+    text.strip_prefix(':').is_some_and(|rest| digits(rest) >= 4)
+}
+
+/// Returns the parts of a host name: digits, letters, and other characters.
 fn host_parts(word: &str) -> impl Iterator<Item = &str> {
-    let kind = |c: char| (c.is_ascii_digit(), c.is_ascii_alphanumeric());
+    let kind = |c: char| (c.is_ascii_digit(), c.is_alphanumeric());
     let mut rest = word;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
@@ -173,8 +207,8 @@ mod tests {
     fn names_are_replaced_by_the_same_words_everywhere() {
         let mut names = NameReplacer::default();
         let hosts = names.hosts("narval-gpu[01-04],ng1102,narval7.example.org,gpu-h200-01");
-        assert_eq!(hosts, "hosta-gpu[01-04],hostb1102,hosta7.hostc.hostd,gpu-h200-01");
-        assert_eq!(names.hosts("ng7"), "hostb7");
+        assert_eq!(hosts, "hosta-hostb[01-04],hostc1102,hosta7.hostd.hoste,hostb-h200-01");
+        assert_eq!(names.hosts("ng7"), "hostc7");
         assert_eq!(
             (names.user("alice"), names.user("bob"), names.user("alice")),
             ("user1".into(), "user2".into(), "user1".into())
@@ -185,12 +219,7 @@ mod tests {
         );
         assert_eq!(
             names.reason("ReqNodeNotAvail, UnavailableNodes:ng7"),
-            "ReqNodeNotAvail, UnavailableNodes:hostb7"
-        );
-        // In a sentence, host names are replaced only if they look like ones.
-        assert_eq!(
-            names.sentence("node ng7.example.org, ng8: an example of alice on narval-gpu01."),
-            "node hostb7.hostc.hostd, hostb8: an example of user1 on hosta-gpu01."
+            "ReqNodeNotAvail, UnavailableNodes:hostc7"
         );
         let comment = names.comment(r#"{"hsched":1,"run":"r1","job":"secret"}"#);
         assert_eq!(comment, r#"{"hsched":1,"run":"r1","job":"job1"}"#);
@@ -202,5 +231,46 @@ mod tests {
             names.sentence("error: User bob, account def-alice: bobby"),
             "error: User user2, account account1: bobby"
         );
+    }
+
+    #[test]
+    fn no_node_keeps_its_name() {
+        for (hosts, hidden) in [
+            ("m1,p1,v[1-2]", "hosta1,hostb1,hostc[1-2]"),
+            ("gpu01", "hosta01"),
+            ("node[1-3,7],cn7", "hosta[1-3,7],hostb7"),
+            ("v100-01,a100[01-02]-ib", "hosta100-01,hostb100[01-02]-hostc"),
+            ("r1c2[08-09]", "hosta1hostb2[08-09]"),
+            ("[0001-0004],12", "host[0001-0004],host12"),
+            ("head/(NULL)", "hosta/(NULL)"),
+            ("None assigned", "None assigned"),
+            ("(null)", "(null)"),
+        ] {
+            assert_eq!(NameReplacer::default().hosts(hosts), hidden, "{hosts}");
+        }
+        let reason = NameReplacer::default().reason("ReqNodeNotAvail(Unavailable:v[1-2])");
+        assert_eq!(reason, "ReqNodeNotAvail(Unavailable:hosta[1-2])");
+    }
+
+    #[test]
+    fn sentences_lose_their_host_names() {
+        let mut names = NameReplacer::default();
+        names.hosts("ng[1-9],north-head,node1");
+        for (sentence, hidden) in [
+            ("node ng7.example.org, ng8: an example", "node hosta7.hoste.hostf, hosta8: an example"),
+            ("connect to north-head: refused", "connect to hostb-hostc: refused"),
+            (
+                "failed to open connection to host:db:6819: refused",
+                "failed to open connection to host:hostg:6819: refused",
+            ),
+            ("Unable to resolve \"login\": Unknown host", "Unable to resolve \"hosth\": Unknown host"),
+            (
+                "Requested node configuration is not available",
+                "Requested node configuration is not available",
+            ),
+            ("sacct --starttime=2026-11-21T14:56:07 gpu:4", "sacct --starttime=2026-11-21T14:56:07 gpu:4"),
+        ] {
+            assert_eq!(names.sentence(sentence), hidden);
+        }
     }
 }

@@ -9,3 +9,4 @@ mod recorded_versions;
 mod review_year;
 mod script_changes;
 mod script_values;
+mod site_calls;

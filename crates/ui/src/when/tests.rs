@@ -14,7 +14,7 @@ fn forecast(start: Estimate) -> Forecast {
         start,
         finish: start,
         first: 1.0,
-        starts: vec![Seconds(0.0)],
+        starts: vec![Seconds(0.0); 10],
         past_waits: 0,
         learnt: None,
         waiting: 0,
@@ -43,11 +43,19 @@ fn job(row: WhenRow<'_>) -> WhenJob<'_> {
 
 #[test]
 fn estimates_never_come_without_their_interval() {
-    assert_eq!(span(&estimate(0.1, 0.5, 1.5), true), "30 min (6–90)");
-    assert_eq!(span(&estimate(0.0, 6.4, 17.0), true), "6.4 h (0.0–17)");
-    assert_eq!(span(&estimate(24.0, 60.0, 240.0), true), "2.5 d (1.0–10)");
-    assert_eq!(span(&estimate(0.0, 0.0, 0.01), true), "now");
-    assert_eq!(span(&estimate(31.0, 31.0, 31.0), false), "~31 h by limits");
+    assert_eq!(span(&estimate(0.1, 0.5, 1.5), Basis::Interval), "30 min (6–90)");
+    assert_eq!(span(&estimate(0.0, 6.4, 17.0), Basis::Interval), "6.4 h (0.0–17)");
+    assert_eq!(span(&estimate(24.0, 60.0, 240.0), Basis::Interval), "2.5 d (1.0–10)");
+    assert_eq!(span(&estimate(0.0, 0.0, 0.01), Basis::Interval), "now");
+    assert_eq!(span(&estimate(31.0, 31.0, 31.0), Basis::Limits), "~31 h by limits");
+    assert_eq!(span(&estimate(31.0, 31.0, 31.0), Basis::Futures(1)), "~31 h (1 future)");
+}
+
+#[test]
+fn a_few_futures_are_counted() {
+    let of = |count| Forecast { starts: vec![Seconds(0.0); count], ..forecast(estimate(1.0, 2.0, 9.0)) };
+    let bases = [0, 3, 9, 10].map(|count| Basis::of(&of(count)));
+    assert_eq!(bases, [Basis::Limits, Basis::Futures(3), Basis::Futures(9), Basis::Interval]);
 }
 
 #[test]
@@ -75,6 +83,40 @@ fn a_narrow_table_breaks_between_words_alone() {
 }
 
 #[test]
+fn several_jobs_in_a_narrow_terminal_have_their_names_above_their_rows() {
+    let start = Start::Estimated(forecast(estimate(0.4, 0.6, 2.3)));
+    let lines = |cluster: Option<&'static str>, width: usize| {
+        let one = |name: &'static str| {
+            let row = WhenRow {
+                cluster,
+                gpus: "3 a100".to_owned(),
+                mark: String::new(),
+                ..row(&start, estimate(4.1, 4.3, 6.0))
+            };
+            WhenJob { names: vec![name], ..job(row) }
+        };
+        let jobs = vec![one("resnet101"), one("bert")];
+        let when = When { jobs, unit: Some("billing-hours"), is_sorted: true };
+        let text = table(&when, width).render(width, false);
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let has = |lines: &[String], line: &str| lines.iter().any(|known| known == line);
+    for width in [60, 80] {
+        let narrow = lines(None, width);
+        assert!(has(&narrow, "resnet101:") && has(&narrow, "bert:"), "{narrow:#?}");
+        let words = narrow.iter().flat_map(|line| line.split_whitespace());
+        assert_eq!(words.filter(|word| ["(0.4–2.3)", "(4.1–6.0)"].contains(word)).count(), 4, "{narrow:#?}");
+    }
+    let wide = lines(None, 120);
+    assert!(wide[0].starts_with("JOB") && !has(&wide, "bert:"), "{wide:#?}");
+    // Where the columns for cluster, partition and account do not fit, these names stand beside the GPUs.
+    for (width, heading) in [(84, "GPUS    CLUSTER  PARTITION"), (76, "JOB        GPUS            LIMIT")] {
+        assert!(lines(Some("narval"), width)[0].starts_with(heading), "{:#?}", lines(Some("narval"), width));
+    }
+}
+
+#[test]
 fn the_legend_says_what_the_rows_show() {
     let legend = |starts: Vec<Seconds>, is_sorted: bool| {
         let start = estimate(1.0, 2.0, 3.0);
@@ -82,8 +124,9 @@ fn the_legend_says_what_the_rows_show() {
         let job = job(row(&begin, start));
         when_legend(&When { jobs: vec![job], unit: None, is_sorted }).join("\n")
     };
-    assert_eq!(legend(vec![Seconds(0.0)], true), format!("{LEGEND}{SORTED}"));
-    assert_eq!(legend(vec![Seconds(0.0)], false), LEGEND);
+    assert_eq!(legend(vec![Seconds(0.0); 10], true), format!("{LEGEND}{SORTED}"));
+    assert_eq!(legend(vec![Seconds(0.0); 10], false), LEGEND);
+    assert_eq!(legend(vec![Seconds(0.0); 9], false), format!("{LEGEND}\n{FEW_FUTURES}"));
     assert_eq!(legend(vec![], false), format!("{LEGEND}\n{BY_LIMITS}"));
     assert!(when_legend(&When { jobs: vec![], unit: None, is_sorted: true }).is_empty());
 }

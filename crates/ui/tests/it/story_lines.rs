@@ -175,6 +175,10 @@ fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let told = |tracked, looks| seen(known(tracked), looks).0;
     let at_limit = told(runs_for(60.0), vec![ends(End::Cut, 50.0)]);
     assert_eq!(at_limit, ["was interrupted at its time limit; starts over, in 30 s at the earliest"]);
+    let (limit, grace) = (Some(Seconds(3600.0)), Some(Seconds(600.0)));
+    let early = SubmissionRecord { limit, grace, ..attempt("r", "v1", "v100", 1, 0) };
+    let early = running(job("a", "{v100: 100}", ""), early, 0);
+    assert_eq!(told(early, vec![ends(End::Cut, 3010.0)]), at_limit);
     assert_eq!(
         told(runs(""), vec![ends(End::Cut, 5.0)]),
         ["was interrupted; starts over, in 30 s at the earliest"]

@@ -111,7 +111,8 @@ impl JobFinder<'_> {
             return Err(unknown_job(message));
         }
         let since = self.context.clock.now() - PAST;
-        let printed = self.context.slurm.ask(&sacct::named_command(name, since));
+        let user = crate::app::slurm::permissions::user_name();
+        let printed = self.context.slurm.ask(&sacct::named_command(name, &user, since));
         let printed = printed.map_err(|error| {
             let message = format!(
                 "{name}: you have no job of this name in the queue, and the accounting does not answer"

@@ -29,11 +29,12 @@ pub(super) fn read(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
             continue;
         };
         match values(key, value, line, imported) {
-            Some(Parameter::Constant(value)) => arguments.push((key.clone(), plain(&value))),
-            Some(Parameter::Values(values)) => {
-                draws |= values.is_object();
-                arguments.push((key.clone(), format!("{{{name}}}")));
-                sweep.insert(name, values);
+            Some(values) => {
+                if let Parameter::Values(values) = &values {
+                    draws |= values.is_object();
+                    sweep.insert(name.clone(), as_texts(values));
+                }
+                arguments.push(Argument { key: key.clone(), name, values });
             }
             None => {
                 imported.remark(
@@ -64,6 +65,60 @@ enum Parameter {
     Values(Value),
 }
 
+/// A parameter of the program, whose values have the placeholder `name`.
+struct Argument {
+    key: String,
+    name: String,
+    values: Parameter,
+}
+
+impl Argument {
+    /// Returns the word `--KEY=VALUE`, with this text before the key.
+    fn word(&self, begin: &str) -> CommandWord {
+        let flag = format!("{begin}{}", self.key);
+        let shell_flag = shell_words::quote(&flag);
+        // hsched quotes the value of a placeholder in a line for the shell.
+        let (value, shell_value) = match &self.values {
+            Parameter::Constant(value) => (text(value), shell_words::quote(&text(value)).into_owned()),
+            Parameter::Values(_) => (format!("{{{}}}", self.name), format!("{{{}}}", self.name)),
+        };
+        CommandWord { list: Some(format!("{flag}={value}")), shell: format!("{shell_flag}={shell_value}") }
+    }
+
+    /// Returns the word in which booleans are flags: `--KEY` if true, nothing if false; `Err` if only some values of the
+    /// sweep are booleans.
+    fn flag(&self) -> Result<Option<CommandWord>, &str> {
+        let flag = format!("--{}", self.key);
+        match &self.values {
+            Parameter::Constant(Value::Bool(is_set)) => Ok(is_set.then(|| CommandWord::plain(flag))),
+            Parameter::Values(Value::Array(list)) if list.iter().all(Value::is_boolean) => {
+                let (name, flag) = (&self.name, shell_words::quote(&flag));
+                Ok(Some(CommandWord::of_shell(format!("$([ {{{name}}} = True ] && echo {flag})"))))
+            }
+            Parameter::Values(Value::Array(list)) if list.iter().any(Value::is_boolean) => Err(&self.key),
+            _ => Ok(Some(self.word("--"))),
+        }
+    }
+}
+
+/// A word of the command.
+struct CommandWord {
+    /// The word in a list of words; `None` if only a shell can make it.
+    list: Option<String>,
+    /// The word in a line for the shell.
+    shell: String,
+}
+
+impl CommandWord {
+    fn plain(word: String) -> Self {
+        Self { shell: shell_words::quote(&word).into_owned(), list: Some(word) }
+    }
+
+    fn of_shell(shell: String) -> Self {
+        Self { list: None, shell }
+    }
+}
+
 /// Returns a parameter's values; `None` if hsched has no equivalent.
 fn values(key: &str, value: &Value, line: usize, imported: &mut ImportedJob) -> Option<Parameter> {
     if let Some(constant) = value.get("value") {
@@ -74,7 +129,7 @@ fn values(key: &str, value: &Value, line: usize, imported: &mut ImportedJob) -> 
         if value.get("probabilities").is_some() {
             imported.remark(line, format!("{key}: probabilities: all values are drawn equally often"));
         }
-        let is_flat = list.iter().all(|item| !item.is_object() && !item.is_array() && !item.is_null());
+        let is_flat = list.iter().all(|item| !item.is_object() && !item.is_array());
         return (is_flat && !list.is_empty()).then(|| Parameter::Values(json!(list)));
     }
     let (low, high) = (value.get("min")?, value.get("max")?);
@@ -124,10 +179,10 @@ fn goal(file: &ForeignFile<'_>, imported: &mut ImportedJob) {
 }
 
 /// Imports the command, with the values of constant parameters and a placeholder for each other parameter.
-fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mut ImportedJob) {
+fn command(file: &ForeignFile<'_>, arguments: &[Argument], imported: &mut ImportedJob) {
     let given = file.keys.get("command").and_then(Value::as_array);
     let words: Vec<String> = match given {
-        Some(list) => list.iter().map(plain).collect(),
+        Some(list) => list.iter().map(text).collect(),
         None => COMMAND.map(str::to_owned).to_vec(),
     };
     let program = file.text_of("program");
@@ -136,28 +191,67 @@ fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mu
         return;
     }
     let mut made = Vec::new();
-    let each = |begin: &str| arguments.iter().map(|(key, value)| format!("{begin}{key}={value}")).collect();
     for word in words {
-        let expanded: Vec<String> = match word.as_str() {
-            "${env}" => Vec::new(),
-            "${interpreter}" => vec!["python".to_owned()],
-            "${program}" => program.iter().map(ToString::to_string).collect(),
-            "${args}" => each("--"),
-            "${args_no_hyphens}" => each(""),
-            other if other.starts_with("${") => {
-                let line = file.line("command");
-                let why = format!("line {line} has {other}, which hsched has nothing like");
-                imported.hints.insert("command", why);
+        match expanded(&word, program, arguments) {
+            Ok(expanded) => made.extend(expanded),
+            Err(why) => {
+                let hint = format!("line {} has {word}, {why}", file.line("command"));
+                imported.hints.insert("command", hint);
                 return;
             }
-            _ => vec![word],
-        };
-        made.extend(expanded);
+        }
     }
-    imported.keys.insert("command", json!(made));
+    let list: Option<Vec<&str>> = made.iter().map(|word| word.list.as_deref()).collect();
+    let line = || made.iter().map(|word| word.shell.as_str()).collect::<Vec<_>>().join(" ");
+    imported.keys.insert("command", list.map_or_else(|| json!(line()), |list| json!(list)));
 }
 
-/// Formats a scalar for a command.
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// Returns the words for a word of the command, which may be a macro.
+///
+/// # Errors
+/// Why hsched has no words for it.
+fn expanded(word: &str, program: Option<&str>, arguments: &[Argument]) -> Result<Vec<CommandWord>, String> {
+    let each = |begin: &str| arguments.iter().map(|argument| argument.word(begin)).collect();
+    let is_name = |name: &&str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    Ok(match word {
+        "${env}" => Vec::new(),
+        "${interpreter}" => vec![CommandWord::plain("python".to_owned())],
+        "${program}" => program.iter().map(|name| CommandWord::plain((*name).to_owned())).collect(),
+        "${args}" => each("--"),
+        "${args_no_hyphens}" => each(""),
+        "${args_no_boolean_flags}" => {
+            let flags: Result<Vec<_>, &str> = arguments.iter().map(Argument::flag).collect();
+            let flags = flags.map_err(|key| format!("and only some values of {key} are booleans"))?;
+            flags.into_iter().flatten().collect()
+        }
+        other if other.starts_with("${") => {
+            let variable = other.strip_prefix("${envvar:").and_then(|rest| rest.strip_suffix('}'));
+            let name = variable.filter(is_name).ok_or("which hsched has nothing like")?;
+            vec![CommandWord::of_shell(format!("\"${name}\""))]
+        }
+        _ => vec![CommandWord::plain(word.to_owned())],
+    })
+}
+
+/// Returns a value as W&B's agent, a Python program, writes it in a command: `True`, `None`.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Null => "None".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the values of a sweep, with texts for those that W&B writes in another way.
+fn as_texts(values: &Value) -> Value {
+    let one = |value: &Value| match value {
+        Value::Bool(_) | Value::Null => json!(text(value)),
+        other => other.clone(),
+    };
+    values.as_array().map_or_else(|| values.clone(), |list| list.iter().map(one).collect())
 }

@@ -135,7 +135,7 @@ const MOST_REQUESTS: u32 = 3;
 const MOST_WRITES: u32 = 9;
 
 impl Moment {
-    /// Returns pending jobs, and members whose Slurm jobs are pending.
+    /// Returns the first moment: jobs wait, and the Slurm jobs of the members are pending.
     pub(super) fn first(setting: Setting) -> Self {
         Self {
             setting,
@@ -171,7 +171,7 @@ impl Moment {
         beat(&text)
     }
 
-    /// Returns whether all is done.
+    /// Returns whether all jobs have completed.
     pub(super) fn is_done(&self) -> bool {
         self.jobs.iter().all(|job| *job == Job::Done)
     }

@@ -11,8 +11,8 @@ use crate::pool::model::{Array, Job, Member, Moment, Plant};
 const MOST_ARRAYS: usize = 2;
 
 impl Moment {
-    /// Returns whether Slurm may start a member: it is the next task of its array, and fewer tasks than the limit of
-    /// the array run. Without an array, each member is a job of its own.
+    /// Returns whether Slurm may start a member: it is the next task of its array, and fewer tasks of the
+    /// array run than its limit allows. Without an array, each member is a job of its own.
     pub(super) fn may_start(&self, number: usize) -> bool {
         let Some(place) = self.arrays.iter().rposition(|array| array.first <= number) else { return true };
         let tasks = self.tasks(place);

@@ -82,8 +82,8 @@ impl Moment {
         Ok(None)
     }
 
-    /// Writes the report again, as members do every few seconds; this includes data that could not be
-    /// written before.
+    /// If writes may fail in this setting, writes the report again, as members do every few seconds; this
+    /// includes data that could not be written before.
     fn beat(&self, worker: &mut Worker<Files>) -> Result<(), WriteError> {
         if self.setting.most.failures > 0 { worker.beat() } else { Ok(()) }
     }

@@ -160,7 +160,7 @@ impl<'a> ReplayWorld<'a> {
         };
     }
 
-    /// Records the event of a round with the policy's data.
+    /// Adds the policy's data to the event of the current round, if the replay has rounds.
     pub(super) fn tell_round(&mut self, facts: Map<String, Value>) {
         if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == EventKind::Round) {
             event.facts = facts;

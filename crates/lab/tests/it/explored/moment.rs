@@ -96,7 +96,7 @@ impl Moment {
         }
     }
 
-    /// Returns whether all jobs have ended and none of their submissions remains in Slurm.
+    /// Returns whether all jobs have ended and none of their submissions may still run.
     pub fn is_over(&self) -> bool {
         self.state.is_over() && !self.slurm.entries.iter().any(Entry::may_run)
     }
@@ -149,6 +149,7 @@ impl Moment {
         let State {
             jobs,
             nodes_down,
+            nodes_reserved,
             decided,
             wake,
             memory,
@@ -159,6 +160,7 @@ impl Moment {
             node_times,
         } = &self.state;
         assert!(node_times.is_empty(), "reports without lengths");
+        assert!(nodes_reserved.is_empty(), "no reservations");
         assert!(wake.is_none() && memory.is_none(), "the policy of these tests needs neither");
         let _ = write!(text, "|{}|{:x}|", self.faults, decided.unwrap_or_default());
         let down: Vec<&str> = nodes_down.iter().map(NodeName::as_str).collect();
@@ -288,6 +290,7 @@ impl Moment {
             has_next: _,
             keeps_limit: _,
             limit: _,
+            grace: _,
             tables: _,
             amendment: _,
             tells_stops: _,

@@ -133,8 +133,8 @@ fn by_type_json<T>(values: &ByType<T>, json: impl Fn(&T) -> Json) -> Json {
     }
 }
 
-/// Refuses replicas without a size or with too little memory, keys that count single GPUs, copies, replicas
-/// of several slices, and types with a size but without an efficiency.
+/// Refuses replicas without a size or with too little memory, keys that count single GPUs, copies, sizes
+/// above 1 of a named MIG slice, and types with a size but without an efficiency.
 fn check_replica(draft: &mut JobDraft<'_>) {
     let Some(value) = draft.get("replica") else { return };
     let lacks_gpus = value.is_map() && !value.entries_quietly().iter().any(|(key, _)| *key == "gpus");

@@ -5,7 +5,7 @@ mod repack;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Basis, Problem, ProblemChanges, Slot};
+use crate::{Basis, Problem, ProblemChanges, Sharing, Slot};
 use hsched_model::RankNeeds;
 
 pub use self::packer::Want;
@@ -40,9 +40,16 @@ pub struct Floor {
     freed: Vec<bool>,
     /// The largest needs besides a GPU among the ranks of all jobs so far, including jobs that have left.
     needs: RankNeeds,
+    /// How the batches of jobs are divided.
+    sharing: Sharing,
 }
 
 impl Floor {
+    /// Returns an empty floor for a policy that divides batches in this way.
+    pub fn new(sharing: Sharing) -> Self {
+        Self { sharing, ..Self::default() }
+    }
+
     /// Updates the changed jobs and nodes; returns whether everything may have changed, so that earlier data
     /// about types and jobs are invalid.
     pub fn sync(&mut self, problem: &Problem) -> bool {

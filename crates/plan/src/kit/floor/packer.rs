@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::kit::floor::{Floor, Repacking};
-use crate::{Decision, JobModel, Placement, Problem, Sharing, Slot};
+use crate::{Decision, JobModel, Placement, Problem, Slot};
 
 /// A policy's choice for a job: GPUs by type, or to wait.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,26 +12,26 @@ pub struct Want {
     pub job: usize,
     /// `None` makes the job wait.
     pub counts: Option<Vec<u32>>,
-    /// How the batch is divided among the ranks.
-    pub sharing: Sharing,
 }
 
 impl Want {
     /// Returns the choice that a job gets these GPUs.
     pub fn place(job: usize, counts: Vec<u32>) -> Self {
-        Self { job, counts: Some(counts), sharing: Sharing::Balanced }
+        Self { job, counts: Some(counts) }
     }
 
     /// Returns the choice that makes a job wait.
     pub fn wait(job: usize) -> Self {
-        Self { job, counts: None, sharing: Sharing::Balanced }
+        Self { job, counts: None }
     }
 }
 
 impl Floor {
-    /// Returns the plan for the jobs whose GPUs change; all others keep their nodes.
+    /// Allocates the GPUs of `wants`, and returns the changes; all other jobs keep their nodes. A job without
+    /// room waits, or keeps its GPUs if its replicas must each fit on one node.
     ///
-    /// Running jobs may move to other nodes of the same type if that brings spread jobs together.
+    /// Unless `repacking` is off, running jobs may move to other nodes of the same type if that brings spread
+    /// jobs together.
     pub fn carry_out(
         &mut self,
         problem: &Problem,
@@ -58,7 +58,7 @@ impl Floor {
                 continue;
             }
             let is_enough = all_there(&counts, &slots) || is_enough(model, &slots);
-            let placement = Placement::new(problem, want.job, &slots, want.sharing)
+            let placement = Placement::new(problem, want.job, &slots, self.sharing)
                 .filter(|_| !slots.is_empty() && is_enough);
             match placement {
                 Some(placement) => {

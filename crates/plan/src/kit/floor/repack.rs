@@ -1,7 +1,7 @@
 //! Brings jobs on several nodes together on one node if that saves more than the moves cost.
 
 use crate::kit::floor::Floor;
-use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
+use crate::{HoldStage, Placement, Problem, Slot, cost};
 
 /// Maximum number of nodes tried for one job besides its own: those with the most free GPUs, and for a job
 /// that makes room, those with the fewest that suffice.
@@ -33,9 +33,9 @@ struct RepackOption {
     node: usize,
     /// Jobs that make room, with their new nodes.
     evicted: Vec<(usize, usize)>,
-    /// Number of jobs that must stop only for this, including the job itself; jobs that this decision places
-    /// anyway do not count.
-    moves: u32,
+    /// The jobs that must stop only for this, including the job itself; jobs that this decision places anyway
+    /// do not count.
+    stops: Vec<usize>,
 }
 
 impl Floor {
@@ -55,11 +55,11 @@ impl Floor {
             if !is_movable(job) {
                 continue;
             }
-            let Some(found) = self.gathering(job, chosen, repacking) else { continue };
+            let Some(found) = self.gathering(problem, job, chosen, repacking) else { continue };
             if !found.evicted.iter().all(|(other, _)| is_movable(*other)) {
                 continue;
             }
-            if saving >= needed(problem, job, found.moves) {
+            if saving >= needed(problem, &found.stops) {
                 self.gather(problem, job, found, chosen);
             }
         }
@@ -83,7 +83,7 @@ impl Floor {
             }
             let saving = problem.jobs[job].progress.left(problem.now) * gain;
             let is_chosen = || chosen.iter().any(|(moved, _)| *moved == job);
-            if saving >= needed(problem, job, 1) || saving >= needed(problem, job, 0) && is_chosen() {
+            if saving >= needed(problem, &[job]) || saving >= needed(problem, &[]) && is_chosen() {
                 savings.push((saving, job));
             }
         }
@@ -104,14 +104,14 @@ impl Floor {
         let node = self.size.iter().position(|node| node[gpu_type] >= count)?;
         let together = [Slot { node, gpu_type, count }];
         let model = &problem.jobs[job];
-        let epoch =
-            |slots: &[Slot]| Some(cost::epoch_time(problem, model, slots, Sharing::Balanced)?.total());
+        let epoch = |slots: &[Slot]| Some(cost::epoch_time(problem, model, slots, self.sharing)?.total());
         Some(epoch(self.held(job))? - epoch(&together)?)
     }
 
-    /// Returns the option with the fewest moves.
+    /// Returns the option whose stops cost least; of equal ones, the one with the fewest stops.
     fn gathering(
         &self,
+        problem: &Problem,
         job: usize,
         chosen: &[(usize, Placement)],
         repacking: Repacking,
@@ -120,8 +120,9 @@ impl Floor {
         let count_on = |node: usize| -> u32 {
             self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
         };
-        let moves = |job: usize| u32::from(!chosen.iter().any(|(moved, _)| *moved == job));
+        let is_placed = |job: usize| chosen.iter().any(|(moved, _)| *moved == job);
         let emptiest = self.by_free[gpu_type].iter().rev().flatten().copied().take(NODES_TRIED);
+        let price = |stops: &[usize]| (needed(problem, stops), stops.len());
         let mut best: Option<RepackOption> = None;
         for node in self.held(job).iter().map(|slot| slot.node).chain(emptiest) {
             if self.size[node][gpu_type] < count {
@@ -132,9 +133,10 @@ impl Floor {
                 continue;
             }
             let Some(evicted) = self.evictions(job, node, gpu_type, missing) else { continue };
-            let moves = moves(job) + evicted.iter().map(|(other, _)| moves(*other)).sum::<u32>();
-            if best.as_ref().is_none_or(|best| moves < best.moves) {
-                best = Some(RepackOption { node, evicted, moves });
+            let moved = std::iter::once(job).chain(evicted.iter().map(|(other, _)| *other));
+            let stops: Vec<usize> = moved.filter(|job| !is_placed(*job)).collect();
+            if best.as_ref().is_none_or(|best| price(&stops) < price(&best.stops)) {
+                best = Some(RepackOption { node, evicted, stops });
             }
         }
         best
@@ -191,7 +193,7 @@ impl Floor {
         }
         let placements: Option<Vec<(usize, Placement)>> = places
             .iter()
-            .map(|(job, slot)| Some((*job, Placement::new(problem, *job, &[*slot], Sharing::Balanced)?)))
+            .map(|(job, slot)| Some((*job, Placement::new(problem, *job, &[*slot], self.sharing)?)))
             .collect();
         let Some(placements) = placements else { return };
         for (job, _) in &places {
@@ -207,10 +209,11 @@ impl Floor {
     }
 }
 
-/// Returns the minimum saving in seconds for this many moves.
-fn needed(problem: &Problem, job: usize, moves: u32) -> f64 {
-    let least = if moves > 0 { LEAST_SAVING } else { 0.0 };
-    2.0 * problem.jobs[job].progress.restart_cost.0 * f64::from(moves) + least
+/// Returns the minimum saving in seconds if these jobs must stop for it.
+fn needed(problem: &Problem, stops: &[usize]) -> f64 {
+    let least = if stops.is_empty() { 0.0 } else { LEAST_SAVING };
+    let restart = |job: &usize| problem.jobs[*job].progress.restart_cost.0;
+    2.0 * stops.iter().map(restart).sum::<f64>() + least
 }
 
 /// Returns whether a job may be stopped and moved.

@@ -88,8 +88,8 @@ impl OnNodes<'_, '_> {
         }
     }
 
-    /// Gives a job one of its best bundles, on a random node, whose holders are placed elsewhere; returns the
-    /// change of the cost.
+    /// Gives a job one of its best bundles and places the jobs in its way elsewhere, if that lowers the cost;
+    /// returns the change of the cost.
     fn take_over(&mut self, job: usize, holders: &[Vec<usize>], random: &mut Pcg64) -> f64 {
         let Some((others, bundle)) = self.rivals(job, holders, random) else { return 0.0 };
         let mut wishes = vec![(job, Wish::Bundle(bundle))];

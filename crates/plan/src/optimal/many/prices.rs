@@ -60,8 +60,8 @@ const LEAST_WIDTH: f64 = 0.05;
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
-/// Values of `ROUNDS` and `CLIMBS` after rules for nodes have been added, and the accuracy of the prices for
-/// which violated rules are searched.
+/// Values of `ROUNDS` and `CLIMBS` after [`ClimbPeak::add_rules`] has added rules, and the accuracy of the
+/// prices for which it searches violated rules.
 const RULE_ROUNDS: u32 = 2;
 const RULE_CLIMBS: u32 = 40;
 const ROUGH_RULES: f64 = 5e-4;

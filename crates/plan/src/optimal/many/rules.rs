@@ -103,7 +103,7 @@ fn violated(
         }
         let nodes: Vec<u32> = problem.nodes.iter().map(|node| node.gpus[gpu_type]).collect();
         for worth in candidates(largest) {
-            // The GPUs themselves are also a resource, so no rule counts single GPUs.
+            // The GPUs themselves are also a resource, so no rule for replicas counts single GPUs.
             if by_replica && worth[1] > 0.0 {
                 continue;
             }

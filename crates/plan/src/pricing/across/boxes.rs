@@ -17,7 +17,7 @@ pub(super) struct BoxRange {
 const FEW: u64 = 48;
 const FEW_STEPWISE: u64 = 12;
 
-/// Maximum number of parts of a range of steps that are bounded for one box.
+/// Number of promising parts of a range of steps after which no part is divided further, for one box.
 const MOST_PARTS: u32 = 24;
 
 impl Across<'_> {
