@@ -39,6 +39,19 @@ fn a_dry_run_prints_the_json_of_what_would_be_submitted() {
 }
 
 #[test]
+fn more_gpus_than_any_node_has_are_a_warning() {
+    let nodes = ["n1|gpu*|1:00:00|idle|gpu:v100:4|gpu:v100:0|0/8/0/8|64000|0|(null)|none"];
+    let sandbox = sweep(1, ", max_gpus: 1, throughput: {v100: 5}").printing("sinfo", &nodes);
+    let said = |gpus: &str| {
+        sandbox.run(&format!("submit --together jobs.yaml --gpus {gpus} --time 1h --dry-run")).exits(0).stderr
+    };
+    let warning =
+        "warning: a Slurm job of 1 node with gpu:v100:200 each cannot start: the cluster has 0 such nodes";
+    assert!(said("v100:200").contains(warning), "{}", said("v100:200"));
+    assert!(!said("v100:1").contains("cannot start"), "{}", said("v100:1"));
+}
+
+#[test]
 fn a_job_that_is_larger_than_an_allocation_is_refused() {
     let sandbox = sweep(1, ", min_gpus: 5");
     let refused = sandbox.run(&format!("{PACK} --at-most 2")).fails(78);

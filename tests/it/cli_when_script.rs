@@ -113,6 +113,14 @@ fn a_change_is_written_in_place_and_the_old_script_is_kept() {
         1 + changes(&json).iter().position(|change| change == "--time=06:00:00").expect("a shorter limit");
     let diff = "--- train.sh\n+++ train.sh\n@@ line 4 @@\n-#SBATCH --time=24:00:00   # to be safe\n+#SBATCH --time=06:00:00   # to be safe\nCosts you: Slurm ends the job after 6 h; how long it runs is unknown.\n";
     assert_eq!(sandbox.run(&format!("{LOOK} --apply {number} --dry-run")).succeeds(), diff);
+    let told = sandbox.run(&format!("{LOOK} --apply {number} --dry-run --format json")).exits(0).json();
+    let lines = json!([{
+        "line": 4, "before": "#SBATCH --time=24:00:00   # to be safe", "after": ["#SBATCH --time=06:00:00   # to be safe"],
+    }]);
+    assert_eq!(
+        (&told["schema"], &told["kept_as"], &told["lines"]),
+        (&json!("hsched.when-apply/1"), &Value::Null, &lines)
+    );
     assert_eq!(fs::read_to_string(&script).expect("a script"), SCRIPT);
     assert!(!sandbox.work("train.sh.bak").exists());
     let said = sandbox.run(&format!("{LOOK} --apply {number}")).succeeds();
@@ -399,6 +407,11 @@ fn a_change_is_submitted_once_and_leaves_the_script_alone() {
     let costs = "Slurm ends the job after 1 h 30 min; the 1 past run took 1 h";
     assert_eq!(dry.stderr, format!("note: costs you: {costs}\n"));
     assert_eq!(dry.stdout, "sbatch --parsable '--time=20:00:00' '--comment=x' '--time=01:30:00' train.sh\n");
+    let told = sandbox.run(&format!("{look} --submit 1 --dry-run --format json -- --comment=x")).exits(0);
+    assert_eq!(told.stderr, "");
+    let told = told.json();
+    assert_eq!((&told["schema"], &told["job_id"]), (&json!("hsched.when-submit/1"), &Value::Null));
+    assert_eq!((&told["costs"], &told["command"]), (&json!(costs), &json!(dry.stdout.trim_end())));
     assert!(sandbox.calls("sbatch").is_empty());
     let done = sandbox.run(&format!("{look} --submit 1")).succeeds();
     assert_eq!(done, format!("Submitted as job 1. Costs you: {costs}.\n"));

@@ -167,7 +167,12 @@ impl Place {
             .env("DOCUMENTS", root().join("tests/documents"))
             .env("PLACE", path)
             .env("TZ", &self.zone)
-            .envs([("USER", "you"), ("LC_ALL", "C.UTF-8"), ("COLUMNS", "110"), ("HSCHED_SITE_CONFIG", "")])
+            .envs([
+                ("USER", "you"),
+                ("LC_ALL", "C.UTF-8"),
+                ("COLUMNS", "110"),
+                ("HSCHED_SITE_CONFIG", "/dev/null"),
+            ])
             .stdin(Stdio::null())
             .stdout(said.try_clone().expect("a file"))
             .stderr(said)

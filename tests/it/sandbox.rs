@@ -127,7 +127,10 @@ impl Sandbox {
     pub fn start(&self, program: &str, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         command.args(arguments).current_dir(self.work("")).env_clear();
-        command.env("HOME", self.path("home")).env("PATH", self.path("bin")).env("HSCHED_SITE_CONFIG", "");
+        command
+            .env("HOME", self.path("home"))
+            .env("PATH", self.path("bin"))
+            .env("HSCHED_SITE_CONFIG", "/dev/null");
         command.env("COLUMNS", "80");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command

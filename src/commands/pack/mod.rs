@@ -14,8 +14,8 @@ use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::planning::PlanningArgs;
 use crate::app::pool_size::{self, PoolRequest, PoolShape};
 use crate::app::session::Session;
-use crate::app::slurm::permissions;
 use crate::app::slurm::sbatch_options::refuse_options;
+use crate::app::slurm::{self, permissions};
 use crate::app::start_estimates::SearchArgs;
 use crate::app::state;
 use crate::app::submission::settled;
@@ -158,6 +158,12 @@ impl PackArgs {
         let submission = PackSubmission { args: self, context, jobs, slots, root, sbatch, policy: &policy };
         submission.check_time()?;
         submission.jobs.iter().try_for_each(|job| submission.room().check(job))?;
+        if !matches!(submission.gpus(), NodeGpus::Cpus(_))
+            && let Ok(there) = slurm::cluster(context)
+            && let Some(lack) = submission.room().lack(&there.cluster)
+        {
+            context.warn(&lack);
+        }
         let choices = submission.choices(planning, search);
         let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
         let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;
