@@ -101,6 +101,8 @@ struct PackSubmission<'a> {
     slots: u32,
     /// The state directory of these jobs.
     root: PathBuf,
+    /// Whether the directory did not exist before.
+    is_new: bool,
     sbatch: &'a [String],
     policy: &'a str,
 }
@@ -154,8 +156,9 @@ impl PackArgs {
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         let root = pools::folder(&state::root(context)?).join(run);
-        let policy = planning.policy.words();
-        let submission = PackSubmission { args: self, context, jobs, slots, root, sbatch, policy: &policy };
+        let (is_new, policy) = (!root.exists(), planning.policy.words());
+        let submission =
+            PackSubmission { args: self, context, jobs, slots, root, is_new, sbatch, policy: &policy };
         submission.check_time()?;
         submission.jobs.iter().try_for_each(|job| submission.room().check(job))?;
         let choices = submission.choices(planning, search);
