@@ -275,6 +275,9 @@ with tempfile.TemporaryDirectory() as folder:
     other = hsched.Training(me, sampler, wrapped(), models=[wrapped()])
     assert other.resume() and all(torch.equal(a.module.weight, b.module.weight) for a, b in zip(other.models, [one, two]))
 
+    more = hsched.Training(me, sampler, models=[one, two], critic=Pair(two.module), best=Pair(None))
+    refused("hsched-ddp.pt has no state of best, which the program has added since", more.resume)
+
     loader = DataLoader(TensorDataset(torch.randn(8, 3)), batch_sampler=sampler)
     prepared = type("DataLoaderShard", (DataLoader,), {"__module__": "accelerate.data_loader"})(loader.dataset, batch_sampler=sampler)
     refused("accelerate has prepared this loader", lambda: next(other.steps(prepared)))
