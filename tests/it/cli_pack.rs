@@ -160,6 +160,18 @@ fn the_last_pool_is_the_newest_whatever_its_name() {
 }
 
 #[test]
+fn options_without_effect_on_a_pool_are_refused() {
+    let sandbox = sweep(2, ", max_gpus: 1");
+    for option in ["--queue", "--race 2", "--pin", "--may limit"] {
+        for pool in ["--pack", "--together"] {
+            let command = format!("{PACK} --dry-run {option}").replace("--pack", pool);
+            let refused = sandbox.run(&command).fails(2);
+            assert!(refused.contains("cannot be used with"), "{command}: {refused}");
+        }
+    }
+}
+
+#[test]
 fn a_refused_pool_is_not_mistaken_for_the_last_one() {
     let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
     sandbox.run(PACK).succeeds();

@@ -44,10 +44,10 @@ pub(super) struct PackArgs {
     /// The jobs get their own state directory, which the command prints. Each Slurm job is a member of the pool: it takes runs from
     /// that directory until none are left. If it reaches its time limit before the jobs are done, its runs save, and another member
     /// or the next Slurm job resumes them.
-    #[arg(long, group = "pool", requires_all = ["gpus", "time"])]
+    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with = "pin")]
     pub pack: bool,
     /// The same as --pack --at-most 1.
-    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most", "array"])]
+    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most", "array", "pin"])]
     pub together: bool,
     /// With --pack: the maximum number of Slurm jobs at a time. Fewer are used if the remaining runs need fewer.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "pack")]
