@@ -1,6 +1,7 @@
 //! The users of each account with their past usage, and the priority of a new job under each of the user's
 //! accounts, from `sshare` and the configuration's weights.
 
+use crate::record::value;
 use crate::site::{Config, PartitionLimits};
 use crate::{CommandLine, amount};
 use hsched_model::number::{to_f64, to_u64};
@@ -12,6 +13,39 @@ const MOST: f64 = 0.9;
 /// Returns the command line that prints all accounts and users with their usage.
 pub fn shares_command() -> CommandLine {
     CommandLine::new("sshare", ["-a", "-n", "-P", "--format=Account,User,RawShares,RawUsage,FairShare"])
+}
+
+/// Returns the command line that prints a user's default account on this cluster.
+pub fn default_account_command(user: &str) -> CommandLine {
+    let users = format!("users={user}");
+    CommandLine::new("scontrol", ["-o", "show", "assoc_mgr", users.as_str(), "flags=users"])
+}
+
+/// Returns the default account of a user: `UserName=alice(1000) DefAccount=bio`.
+fn default_account<'a>(text: &'a str, user: &str) -> Option<&'a str> {
+    let of_line = |line: &'a str| {
+        let of = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)).and_then(value);
+        let (name, _) = of("UserName=")?.split_once('(')?;
+        of("DefAccount=").filter(|_| name.eq_ignore_ascii_case(user))
+    };
+    text.lines().find_map(of_line)
+}
+
+/// Marks the user's default account.
+pub(super) fn mark_default(accounts: &mut [QueueAccount], text: &str, user: &str) {
+    let name = default_account(text, user);
+    for account in accounts {
+        account.default = name == Some(account.name.as_str());
+    }
+}
+
+/// Returns a note if requests may be for any of several accounts, because the default one is unknown.
+pub(super) fn unknown_default(accounts: &[QueueAccount]) -> Option<String> {
+    let is_unknown = accounts.len() > 1 && !accounts.iter().any(|account| account.default);
+    is_unknown.then(|| {
+        "your default account is unknown: estimates without --account ignore the limits of accounts"
+            .to_owned()
+    })
 }
 
 /// A line of `sshare`.
@@ -158,6 +192,28 @@ mod tests {
             [account("root", Some(70000)), account("astro", Some(60000)), account("odd", None)]
         );
         assert_eq!(seen(&Config::parse("PriorityType = priority/basic\n"))[0], account("root", None));
+    }
+
+    #[test]
+    fn the_default_account_is_the_one_of_the_user() {
+        let text = "Current Association Manager state\nUser Records\n\
+                    UserName=you(7) DefAccount=a DefWckey= AdminLevel=None\n\
+                    UserName=me(8) DefAccount=b DefWckey= AdminLevel=None\n";
+        assert_eq!((default_account(text, "me"), default_account(text, "m")), (Some("b"), None));
+        assert_eq!(default_account("UserName=me(8) DefAccount= AdminLevel=None\n", "me"), None);
+        let shares = "a|me|1|0|x\nb|me|1|0|x\n";
+        let seen = |shares: &str, text: &str| {
+            let mut found = accounts(shares, "me", &Config::parse(""), &[]);
+            mark_default(&mut found, text, "me");
+            (
+                found.iter().map(|account| account.default).collect::<Vec<_>>(),
+                unknown_default(&found).is_some(),
+            )
+        };
+        assert_eq!(seen(shares, text), (vec![false, true], false));
+        assert_eq!(seen(shares, ""), (vec![false, false], true));
+        // A user with one account needs no default.
+        assert_eq!(seen("a|me|1|0|x\n", ""), (vec![false], false));
     }
 
     #[test]

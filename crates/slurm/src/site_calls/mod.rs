@@ -63,6 +63,7 @@ pub fn calls(
         call("associations", permission::command(user), OutputLayout::Lines('|', &ASSOCIATIONS)),
         call("limits", limits::associations_command(), OutputLayout::Lines('|', &limits::ASSOCIATION_FIELDS)),
         call("qos", limits::qos_command(), OutputLayout::Lines('|', &limits::QOS_FIELDS)),
+        call("default-account", queue::default_account_command(user), OutputLayout::Keys),
         call("shares", queue::shares_command(), OutputLayout::Lines('|', &SHARES)),
         call(
             "sacct",
@@ -107,6 +108,7 @@ mod tests {
             "sacctmgr -n -P show assoc 'user=",
             "sacctmgr -n -P show assoc 'format=",
             "sacctmgr -n -P show qos",
+            "scontrol -o show assoc_mgr",
             "sshare",
             "sacct -n",
             "sacct --allusers",
