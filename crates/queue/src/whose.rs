@@ -1,6 +1,8 @@
 //! Ownership of jobs: the user who read the queue, the QOS of a job, and the accounts above an account.
 
-use crate::{LiftedBy, QueueJob, Reason, Request, Snapshot};
+use std::collections::BTreeSet;
+
+use crate::{LiftedBy, QueueJob, QueuePartition, Reason, Request, Snapshot};
 
 /// Slurm's default QOS.
 pub(super) const USUAL_QOS: &str = "normal";
@@ -56,6 +58,26 @@ impl Snapshot {
             list.push(parent);
         }
         list
+    }
+}
+
+impl QueuePartition {
+    /// Returns whether jobs of an account may use the partition.
+    pub(super) fn allows_account(&self, account: Option<&str>) -> bool {
+        lets_in(self.accounts.as_ref(), &self.deny_accounts, account)
+    }
+
+    /// Returns whether jobs of a QOS may use the partition.
+    pub(super) fn allows_qos(&self, qos: Option<&str>) -> bool {
+        lets_in(self.qos.as_ref(), &self.deny_qos, qos)
+    }
+}
+
+/// Returns whether a name is allowed, or not denied if all others are allowed.
+fn lets_in(allowed: Option<&BTreeSet<String>>, denied: &BTreeSet<String>, name: Option<&str>) -> bool {
+    match allowed {
+        Some(allowed) => name.is_some_and(|name| allowed.contains(name)),
+        None => name.is_none_or(|name| !denied.contains(name)),
     }
 }
 
