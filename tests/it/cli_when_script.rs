@@ -57,6 +57,24 @@ fn changes(json: &Value) -> Vec<String> {
 }
 
 #[test]
+fn a_script_at_a_limit_waits_for_the_limit() {
+    let mut queue = queue();
+    queue["jobs"] = json!([queue["jobs"][0]]);
+    queue["jobs"][0]["account"] = json!("bio");
+    queue["accounts"] = json!([{ "name": "bio" }]);
+    queue["limits"] = json!([{ "holder": "a:bio", "name": "GrpTRES", "tres": "gres/gpu", "max": 3 }]);
+    let sandbox = small().file("queue.json", queue.to_string());
+    let text = sandbox.run(LOOK).succeeds();
+    assert!(
+        text.contains("The limit of account bio (3 GPUs) is reached: 2 in use by others, 0 by you."),
+        "{text}"
+    );
+    assert!(!text.contains("it may wait for CPUs"), "{text}");
+    let limits = &sandbox.run(&format!("{LOOK} --format json")).json()["queues"][0]["reached_limits"];
+    assert_eq!((&limits[0]["holder"], &limits[0]["jobs"]), (&json!("a:bio"), &json!([])));
+}
+
+#[test]
 fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
     let text = small().run(LOOK).succeeds();
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -123,7 +123,8 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             } else {
                 String::new()
             };
-            if high.0 < AT_ONCE {
+            let limit = report.queue.snapshot.reached_limit_of(&outlook.request);
+            if high.0 < AT_ONCE && limit.is_none() {
                 return vec![format!("It would start at once.{of}")];
             }
             let interval = if forecast.has_interval() {
@@ -131,13 +132,15 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             } else {
                 " All jobs are taken to run to their limits.".to_owned()
             };
-            let start = if median.0 < AT_ONCE {
-                "It would start at once.".to_owned()
-            } else {
-                format!("It would start at {}, in {}.", at(median), rough_duration(median))
+            let start = match &limit {
+                Some(_) if median.0 < AT_ONCE => "It would start within a minute.".to_owned(),
+                None if median.0 < AT_ONCE => "It would start at once.".to_owned(),
+                _ => format!("It would start at {}, in {}.", at(median), rough_duration(median)),
             };
             let mut list = vec![start + &interval];
-            if forecast.past_waits == 0 {
+            if let Some(limit) = limit {
+                list.push(format!("The {}.", limit.use_in_words()));
+            } else if forecast.past_waits == 0 {
                 list.extend(waits_for(report, outlook, Time(taken_at.0 + median.0), forecast.ahead));
             }
             list
