@@ -206,7 +206,10 @@ fn row(
         change_estimate.start.forecast().map_or_else(String::new, |forecast| at(forecast.start.median));
     ScriptRow {
         starts,
-        sooner: change_estimate.sooner.map_or_else(|| "as is: never".to_owned(), rough_duration),
+        sooner: change_estimate.sooner.map_or_else(
+            || if outlook.estimates.as_is.is_never() { "as is: never" } else { "as is: unknown" }.to_owned(),
+            rough_duration,
+        ),
         done: change_estimate.done.map(|done| at(done.median)),
         change: change(report, outlook, place),
         costs: costs(change_estimate),

@@ -180,6 +180,35 @@ fn jobs_at_a_limit_on_past_use_do_not_compete_and_requests_like_them_have_no_num
 }
 
 #[test]
+fn a_used_up_limit_delays_all_requests_that_it_counts_for() {
+    let budget = |holder: &str| limit(holder, "GrpTRESMins", GPUS, 100.0);
+    let is_unknown = |limits: &[Value], jobs: &[Value], account: &str, qos: &str| {
+        let snapshot = Snapshot::parse(&snapshot(limits, jobs).to_string()).expect("a snapshot");
+        let mut request = request(account, 1, 1.0);
+        request.further.qos = Some(qos.to_owned());
+        let requests = [request];
+        let question =
+            Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 0, calibration: None };
+        matches!(forecast(&question, &|| false)[0].start, Start::Unknown(_))
+    };
+    let of_account = [held_up("2", "bio", 1, 1.0, "AssocGrpGRESMinutes")];
+    // Another QOS does not help, unless it has the limit itself.
+    assert!(is_unknown(&[budget("a:bio")], &of_account, "bio", "cap"));
+    assert!(!is_unknown(&[budget("a:bio"), budget("q:cap")], &of_account, "bio", "cap"));
+    assert!(!is_unknown(&[budget("a:bio")], &of_account, "chem", "normal"));
+    let of_qos = [held_up("2", "bio", 1, 1.0, "QOSGrpGRESMinutes")];
+    assert!(is_unknown(&[budget("q:normal")], &of_qos, "chem", "normal"));
+    assert!(!is_unknown(&[budget("q:normal")], &of_qos, "bio", "cap"));
+    // Without a pending job, the use shows that the limit is reached.
+    let mut used = budget("a:science");
+    used["used"] = json!(100.0);
+    assert!(is_unknown(&[used.clone()], &[], "bio", "normal"));
+    assert!(!is_unknown(&[used.clone()], &[], "chem", "normal"));
+    used["used"] = json!(99.0);
+    assert!(!is_unknown(&[used], &[], "bio", "normal"));
+}
+
+#[test]
 fn without_limits_there_is_no_number_if_own_jobs_wait_for_one() {
     let mut held = job("2", ("me", "bio"), 4, 6.0);
     held["reason"] = json!("AssocGrpGRES");

@@ -105,6 +105,7 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
     });
     accounts::mark_default(&mut seen.accounts, texts.default_account.unwrap_or_default(), look.user);
     add_limits(&mut seen, &config, tables);
+    accounts::add_past_use(seen.limits.as_deref_mut().unwrap_or_default(), shares);
     seen.count_use_since(shares_at);
     // Without a QOS that preempts others, Slurm preempts no job by QOS.
     let is_needless = scheduling::by_qos(&config) && texts.limits.is_some() && seen.qos_preempts.is_empty();

@@ -57,7 +57,7 @@ const NAMING: [(&str, ValueTreatment); 27] = [
 ];
 
 /// Fields and keys without personal data.
-const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
+const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresraw grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
     maxwall mintres grpsubmit grpwall maxsubmitpu maxsubmitpa usagefactor time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
     hetjoboffset state submittime starttime endtime timeleft numnodes numcpus restartcnt exit_code tres-alloc tres-per-node \
     tres-per-job tres-per-task tres-per-socket qos prioritylong timelimit numtasks feature oversubscribe rawshares rawusage \
@@ -248,8 +248,8 @@ mod tests {
                      ng2|gpu*|1:00:00|idle|gpu:v100:2|gpu:v100:0|0/8/0/8|64000|0|ib|none^\n";
         let expected = sinfo.replace("ng", "hosta").replace("call Alice", "-");
         assert_eq!(hidden("sinfo", &framed(sinfo)), framed(&expected));
-        let shares = "root||||1.0\n def-alice|alice|1|17|0.5\n";
-        assert_eq!(hidden("shares", shares), "account1||||1.0\n account2|user1|1|17|0.5\n");
+        let shares = "root||||1.0|\n def-alice|alice|1|17|0.5|cpu=7\n";
+        assert_eq!(hidden("shares", shares), "account1||||1.0|\n account2|user1|1|17|0.5|cpu=7\n");
     }
 
     #[test]

@@ -38,7 +38,7 @@ enum OutputLayout {
     Words,
 }
 
-const SHARES: [&str; 5] = ["Account", "User", "RawShares", "RawUsage", "FairShare"];
+const SHARES: [&str; 6] = ["Account", "User", "RawShares", "RawUsage", "FairShare", "GrpTRESRaw"];
 const ASSOCIATIONS: [&str; 8] =
     ["Cluster", "Account", "Partition", "QOS", "MaxJobs", "MaxSubmit", "GrpTRES", "MaxTRES"];
 
