@@ -347,6 +347,8 @@ pub struct EndedJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     pub asks: Asks,
     #[serde(default, skip_serializing_if = "Option::is_none")]
