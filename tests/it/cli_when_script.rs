@@ -75,6 +75,20 @@ fn a_script_at_a_limit_waits_for_the_limit() {
 }
 
 #[test]
+fn a_start_at_once_without_known_limits_is_conditional() {
+    let mut queue = queue();
+    queue["jobs"] = json!([]);
+    let start = |queue: &Value| small().file("queue.json", queue.to_string()).run(LOOK).succeeds();
+    assert!(start(&queue).contains("It would start at once.\n"));
+    queue["accounts"] = json!([{ "name": "bio" }]);
+    let condition =
+        "It would start at once, if no limit of an account or QOS delays it: these limits are unknown.";
+    assert!(start(&queue).contains(condition), "{}", start(&queue));
+    queue["limits"] = json!([]);
+    assert!(start(&queue).contains("It would start at once.\n"));
+}
+
+#[test]
 fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
     let text = small().run(LOOK).succeeds();
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -31,6 +31,11 @@ impl Snapshot {
         found.and_then(|account| account.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
     }
 
+    /// Returns whether Slurm shows the accounts of the user, but not their limits.
+    pub fn lacks_limits(&self) -> bool {
+        self.limits.is_none() && !self.accounts.is_empty()
+    }
+
     /// Returns whether a limit that Slurm does not show, or one on past use, delays a request. A limit that
     /// Slurm does not show is one for which a pending job of the user waits; for a limit of an account, only
     /// jobs of the request's account count.

@@ -123,9 +123,14 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             } else {
                 String::new()
             };
+            let at_once = if report.queue.snapshot.lacks_limits() {
+                "It would start at once, if no limit of an account or QOS delays it: these limits are unknown."
+            } else {
+                "It would start at once."
+            };
             let limit = report.queue.snapshot.reached_limit_of(&outlook.request);
             if high.0 < AT_ONCE && limit.is_none() {
-                return vec![format!("It would start at once.{of}")];
+                return vec![format!("{at_once}{of}")];
             }
             let interval = if forecast.has_interval() {
                 format!(" In 8 of 10 cases: between {} and {}.{of}", at(low), at(high))
@@ -134,7 +139,7 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             };
             let start = match &limit {
                 Some(_) if median.0 < AT_ONCE => "It would start within a minute.".to_owned(),
-                None if median.0 < AT_ONCE => "It would start at once.".to_owned(),
+                None if median.0 < AT_ONCE => at_once.to_owned(),
                 _ => format!("It would start at {}, in {}.", at(median), rough_duration(median)),
             };
             let mut list = vec![start + &interval];
