@@ -57,6 +57,38 @@ fn changes(json: &Value) -> Vec<String> {
 }
 
 #[test]
+fn a_script_at_a_limit_waits_for_the_limit() {
+    let mut queue = queue();
+    queue["jobs"] = json!([queue["jobs"][0]]);
+    queue["jobs"][0]["account"] = json!("bio");
+    queue["accounts"] = json!([{ "name": "bio" }]);
+    queue["limits"] = json!([{ "holder": "a:bio", "name": "GrpTRES", "tres": "gres/gpu", "max": 3 }]);
+    let sandbox = small().file("queue.json", queue.to_string());
+    let text = sandbox.run(LOOK).succeeds();
+    assert!(
+        text.contains("The limit of account bio (3 GPUs) is reached: 2 in use by others, 0 by you."),
+        "{text}"
+    );
+    assert!(!text.contains("it may wait for CPUs"), "{text}");
+    let limits = &sandbox.run(&format!("{LOOK} --format json")).json()["queues"][0]["reached_limits"];
+    assert_eq!((&limits[0]["holder"], &limits[0]["jobs"]), (&json!("a:bio"), &json!([])));
+}
+
+#[test]
+fn a_start_at_once_without_known_limits_is_conditional() {
+    let mut queue = queue();
+    queue["jobs"] = json!([]);
+    let start = |queue: &Value| small().file("queue.json", queue.to_string()).run(LOOK).succeeds();
+    assert!(start(&queue).contains("It would start at once.\n"));
+    queue["accounts"] = json!([{ "name": "bio" }]);
+    let condition =
+        "It would start at once, if no limit of an account or QOS delays it: these limits are unknown.";
+    assert!(start(&queue).contains(condition), "{}", start(&queue));
+    queue["limits"] = json!([]);
+    assert!(start(&queue).contains("It would start at once.\n"));
+}
+
+#[test]
 fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
     let text = small().run(LOOK).succeeds();
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -177,9 +177,8 @@ pub(super) fn kill_all(
     }
 }
 
-/// Ends the remaining processes of a guard by its mark; returns a sentence about those that cannot be ended. A guard
-/// that was not killed has left no other processes; it has also removed its mark, unless it failed or its script
-/// never started.
+/// Ends the remaining processes of a guard by its mark; returns a sentence about those that cannot be ended. A
+/// guard that was not killed has left no other processes, even if its mark remains.
 pub(super) fn end_leftovers(mark: &Path) -> Option<String> {
     let text = fs::read_to_string(mark).unwrap_or_default();
     let mark = Mark::parse(&text).filter(|mark| mark.boot == boot())?;

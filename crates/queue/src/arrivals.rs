@@ -145,7 +145,7 @@ impl PastJob {
             let subject = Subject {
                 user: whose.user,
                 account: whose.account,
-                qos: Some(users.past_qos(whose.user)),
+                qos: job.qos.as_deref().or_else(|| Some(users.past_qos(whose.user))),
                 partition: job.partition.as_deref(),
                 limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), job.partition.as_deref()),
             };

@@ -230,9 +230,8 @@ pub(super) fn forecast_of(
 /// Maximum number of parallel futures, because a login node is shared by many users.
 const THREADS: usize = 4;
 
-/// Reason for a missing estimate if an applicable limit could not be read.
-const UNREAD_LIMIT: &str =
-    "a limit of your account or QOS holds up your jobs, and Slurm does not show for how long";
+/// Reason for a missing estimate if an applicable limit could not be read, or is used up.
+const UNREAD_LIMIT: &str = "a limit of your account or QOS is reached, and Slurm does not show for how long";
 
 /// Requests that together need at most 1/`FEW_OF` of a part's nodes are simulated together.
 const FEW_OF: u32 = 10;

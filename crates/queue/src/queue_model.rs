@@ -108,7 +108,7 @@ pub(super) struct SchedulingRules {
 
 impl Snapshot {
     /// Returns the properties of a request that determine its limits.
-    fn subject_of<'a>(&'a self, request: &'a Request) -> Subject<'a> {
+    pub(super) fn subject_of<'a>(&'a self, request: &'a Request) -> Subject<'a> {
         let account = request.account.as_deref().or_else(|| self.own_account());
         Subject {
             user: self.own_user(),

@@ -152,6 +152,12 @@ pub struct QueuePartition {
     /// The only QOS that may use the partition; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<BTreeSet<String>>,
+    /// The accounts that may not use the partition; Slurm ignores them if `accounts` is set.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub deny_accounts: BTreeSet<String>,
+    /// The QOS that may not use the partition; Slurm ignores them if `qos` is set.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub deny_qos: BTreeSet<String>,
     /// The QOS whose limits apply to its jobs (`QoS`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_qos: Option<String>,
@@ -343,6 +349,8 @@ pub struct EndedJob {
     pub user: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     pub asks: Asks,

@@ -332,11 +332,8 @@ impl ChangeContext<'_> {
 pub(super) fn takes(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -> bool {
     let account = request.account.as_deref().or_else(|| snapshot.own_account());
     let qos = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
-    let lets_in = |allowed: &Option<BTreeSet<String>>, name: Option<&str>| {
-        allowed.as_ref().is_none_or(|allowed| name.is_some_and(|name| allowed.contains(name)))
-    };
-    lets_in(&partition.accounts, account)
-        && lets_in(&partition.qos, Some(qos))
+    partition.allows_account(account)
+        && partition.allows_qos(Some(qos))
         && partition.max_time_s.is_none_or(|most| request.limit.0 <= most.0)
         && partition.max_nodes.is_none_or(|most| request.asks.nodes <= most)
 }

@@ -125,11 +125,7 @@ fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -
         (_, Some(most)) if request.asks.nodes > most => {
             format!("partition {name} allows {most} nodes, it asks for {}", request.asks.nodes)
         }
-        _ if partition
-            .accounts
-            .as_ref()
-            .is_some_and(|all| account.is_none_or(|name| !all.contains(name))) =>
-        {
+        _ if !partition.allows_account(account) => {
             format!("partition {name} is not for account {}", account.unwrap_or("(none)"))
         }
         _ => format!("partition {name} does not take its QOS"),
@@ -161,6 +157,28 @@ mod tests {
             why("v100", 40),
             format!("{no_node} 40 v100 GPUs for it: {there}; all together have 6 v100")
         );
+    }
+
+    #[test]
+    fn a_partition_that_denies_an_account_or_a_qos_never_starts_its_jobs() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1,
+            "partitions": [{"name": "a", "deny_accounts": ["bio"]}, {"name": "q", "deny_qos": ["normal"]},
+                {"name": "both", "accounts": ["bio"], "deny_accounts": ["bio"]}],
+            "nodes": [{"name": "n1", "partitions": ["a", "q", "both"], "gpus": [{"type": "v100", "count": 4}]}]}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let check = |partition: &str, account: &str, expected: Option<&str>| {
+            let request = Request {
+                partition: Some(partition.into()),
+                account: Some(account.into()),
+                ..test_request(1, "v100", 4)
+            };
+            assert_eq!(obstacle(&snapshot, &request).as_deref(), expected, "{partition}");
+        };
+        check("a", "bio", Some("partition a is not for account bio"));
+        check("a", "chem", None);
+        check("q", "bio", Some("partition q does not take its QOS"));
+        // Slurm ignores the denied names beside the allowed ones.
+        check("both", "bio", None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod of_job;
 mod reached;
 mod refusal;
 mod rules;
+mod spent;
 mod tally;
 mod uncounted;
 
@@ -42,6 +43,9 @@ pub struct Limit {
     pub tres: Option<String>,
     /// The maximum (or minimum) allowed; times in minutes.
     pub max: f64,
+    /// The past use that counts towards `GrpTRESMins`, in minutes; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<f64>,
 }
 
 /// Beginnings of reasons of a job that waits for a limit of its QOS or association.

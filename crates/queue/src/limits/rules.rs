@@ -206,7 +206,7 @@ impl<'a> LimitRules<'a> {
     }
 
     /// Returns the QOS whose limits count, in descending order of precedence.
-    fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
+    pub(super) fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
     where
         'a: 'b,
     {
