@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use crate::sandbox::{CLUSTER, Sandbox, THREE};
 
-/// Returns a job file with one job and these additional lines.
+/// Returns a job file with one job, which has these additional keys.
 fn job(more: &str) -> String {
     format!(
         "jobs:\n  - {{name: vit, samples_per_epoch: 100, epochs: 2, global_batch: 10, model_size: 1MB, command: train,\n     \

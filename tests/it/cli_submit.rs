@@ -1,4 +1,4 @@
-//! `hsched submit`: the arguments of sbatch, the stored data, and all possible answers of sbatch.
+//! `hsched submit`: the arguments of sbatch, the stored data, and answers of sbatch of every kind.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;

@@ -217,7 +217,8 @@ fn another_gpu_type_needs_a_word() {
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }
 
-/// Slurm preempts jobs of a partition for those of one with a higher tier, even if both are of one user.
+/// If Slurm preempts by partition, it stops jobs of a preemptible partition for those of one with a higher
+/// tier, even if both are of one user.
 #[test]
 fn what_stops_a_running_job_of_ones_own_says_so() {
     let mut queue = queue();

@@ -180,7 +180,7 @@ fn a_job_of_several_requests_is_named_once() {
 
 #[test]
 fn what_was_foretold_is_kept_scored_and_corrects() {
-    // Regardless of the day, the job on the GPUs may run for eleven more hours.
+    // Regardless of the day, the jobs on the GPUs may run for eleven more hours.
     let since = (chrono::Local::now() - chrono::TimeDelta::hours(1)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let queue =
         [others("v1", "v100"), others("t1", "t4")].map(|line| line.replace("2026-11-22T10:00:00", &since));

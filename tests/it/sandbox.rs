@@ -46,7 +46,8 @@ pub struct Sandbox {
     variables: Vec<(String, String)>,
 }
 
-/// The result of a run of `hsched`; the sandbox's own path is `ROOT` in the texts.
+/// The result of a run of `hsched`; the sandbox's own path is `ROOT` in the texts. If a signal ended the run,
+/// the code is 128 plus its number.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,

@@ -50,8 +50,8 @@ pub(super) struct PastJob {
     /// GPU time of the job if it runs to its limit, in seconds.
     pub most_work: f64,
     pub tier: u32,
-    /// Priority of the job at submission; `None` if it is unknown or contains an outdated contribution of the
-    /// job's rank.
+    /// Priority of the job at submission; `None` if it is unknown, or if the job runs and ranks are known,
+    /// because it then contains an outdated contribution of the job's rank.
     pub priority: Option<f64>,
     pub counts: Use,
     pub rule: usize,

@@ -48,7 +48,7 @@ pub struct Snapshot {
     /// Fair-share data, if Slurm shows them for all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Shares>,
-    /// Ended jobs of the last days; `None` if the site hides them.
+    /// Ended jobs of the last days; `None` if the site hides them, or if they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<EndedJob>>,
     /// Submit time from which the history is complete; `None` means that no job of the last seven days is
@@ -114,7 +114,7 @@ pub enum NodeUse {
     Up,
     /// Running jobs may end there, but no new job starts in the foreseeable future.
     Drained,
-    /// Down, failed or unknown: no job runs there.
+    /// Down, failed, restarting or unknown: no job runs there.
     Down,
 }
 
@@ -201,7 +201,7 @@ pub struct Reservation {
     pub nodes: BTreeSet<NodeName>,
     pub start: Time,
     pub end: Time,
-    /// Users who may submit to the reservation by its name; empty for maintenance.
+    /// Users who may submit to the reservation by its name; empty for maintenance, or if only accounts may.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub users: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

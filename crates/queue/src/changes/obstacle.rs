@@ -9,8 +9,8 @@ use crate::{QueueNode, QueuePartition, Request, Snapshot, meets};
 use hsched_model::formats::nearest;
 use hsched_model::{GpuAsk, GpuType};
 
-/// Returns why a request does not start regardless of other jobs, according to partitions and nodes; `None` if
-/// it may start.
+/// Returns why a request can never start, whatever the other jobs do, according to partitions and nodes;
+/// `None` if it may start.
 pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let names = room::partitions(snapshot, request);
     let stopped =
@@ -193,7 +193,7 @@ mod tests {
         check("big", Some("partition big is DOWN"));
         check("gpu", None);
         check("big,gpu", None);
-        // It starts the jobs that are queued there.
+        // A partition in state DRAIN starts the jobs that are queued there.
         check("old", None);
         // A request that names no partition goes to the default one.
         let request = Request { partition: None, ..test_request(1, "v100", 4) };

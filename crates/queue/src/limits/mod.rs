@@ -31,11 +31,12 @@ use serde::{Deserialize, Serialize};
 pub struct Limit {
     /// The holder of the limit: `q:QOS`, `a:ACCOUNT` or `u:ACCOUNT:USER`.
     pub holder: String,
-    /// Slurm's name; a snapshot may contain the other spellings of `sacctmgr`, such as `MaxTRESPU`: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
+    /// Slurm's name: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
     /// `MaxTRESMins`, `MaxWall`, `MinTRES`; for a QOS also `MaxTRESPerUser`, `MaxTRESPerAccount`,
     /// `MaxTRESRunMinsPerUser`, `MaxTRESRunMinsPerAccount`, `MaxJobsPerUser`, `MaxJobsPerAccount`. Start
     /// estimates ignore: `GrpTRESMins`, `GrpWall`, `GrpSubmitJobs`, `MaxSubmitJobs`, `MaxSubmitJobsPerUser`,
-    /// `MaxSubmitJobsPerAccount`.
+    /// `MaxSubmitJobsPerAccount`. Parsing a snapshot replaces the other spellings of `sacctmgr`, such as
+    /// `MaxTRESPU`, by these names.
     pub name: String,
     /// Slurm's name of the limited resource: `gres/gpu`, `gres/gpu:a100`, `cpu`, `mem` (in MiB), `node`;
     /// `None` for jobs and times.

@@ -27,7 +27,8 @@ pub struct ReachedLimit {
 }
 
 impl Snapshot {
-    /// Returns the known limits that delay the user's pending jobs.
+    /// Returns the known limits that delay the user's pending jobs: for each job that waits for a limit, the
+    /// first one without room.
     pub fn reached_limits(&self) -> Vec<ReachedLimit> {
         if self.limits.is_none() {
             return Vec::new();

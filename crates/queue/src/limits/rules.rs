@@ -155,7 +155,7 @@ impl<'a> LimitRules<'a> {
         self.list.len() - 1
     }
 
-    /// Returns the limit that never allows a job to start.
+    /// Returns the first limit that never allows a job with this rule to start; `None` if there is none.
     pub(crate) fn refusal(&self, rule: usize) -> Option<&Refusal> {
         self.list[rule].refusal()
     }

@@ -42,7 +42,7 @@ impl Snapshot {
         let is_inside = |node: &&QueueNode| node.partitions.contains(&partition.name);
         let nodes = to_f64(self.nodes.iter().filter(is_inside).count());
         let is_over = partition.max_nodes.is_none_or(|most| needed <= most) && f64::from(needed) > nodes;
-        // Without nodes, the snapshot does not show them.
+        // If no node is in the partition, the snapshot does not show the partition's nodes.
         (is_over && nodes > 0.0).then(|| exceeded(partition, "TotalNodes", nodes, f64::from(needed)))
     }
 }
