@@ -111,13 +111,23 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
 /// Returns the report files of each submission: past ones first, then current ones. Unreadable files count as
 /// empty.
 fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Reports> {
+    let (first, last) = (Time(f64::NEG_INFINITY), Time(f64::INFINITY));
     let of_one = |(attempt, end): (&SubmissionRecord, Time)| {
-        let period = attempt.started.unwrap_or(Time(f64::NEG_INFINITY))..=end;
-        let sampled = SampledUse::of(&samples(&folder(root, tracked, attempt), Extent::All), &period);
+        let folder = folder(root, tracked, attempt);
+        let begin = attempt.started.filter(|_| shares_samples(&folder)).unwrap_or(first);
+        let sampled = SampledUse::of(&samples(&folder, Extent::All), &(begin..=end));
         Reports { epochs: epochs(root, tracked, attempt, now), sampled }
     };
-    let ends = tracked.past.iter().map(|past| past.ended).chain(iter::repeat(Time(f64::INFINITY)));
-    attempts(tracked).zip(ends).map(of_one).collect()
+    // The samples of a parked training go on in the folder of its first submission.
+    let next = attempts(tracked).skip(1).map(|next| shares_samples(&folder(root, tracked, next)));
+    let ends = tracked.past.iter().zip(next.chain(iter::repeat(false)));
+    let ends = ends.map(|(past, is_parked)| if is_parked { past.ended } else { last });
+    attempts(tracked).zip(ends.chain(iter::repeat(last))).map(of_one).collect()
+}
+
+/// Returns whether a submission has the samples of an earlier one, whose processes it has taken over.
+fn shares_samples(folder: &Path) -> bool {
+    folder.join("samples").is_symlink()
 }
 
 fn epochs(root: &Path, tracked: &JobState, attempt: &SubmissionRecord, now: Time) -> Vec<EpochReport> {
@@ -186,6 +196,30 @@ mod tests {
         let run = Results::read(root, &State::default(), Time(50.0)).expect("reads").runs.remove(0);
         assert_eq!((run.state.as_str(), run.ended), ("cancelled", Some(Time(9.0))));
         assert_eq!(run.why.as_deref(), Some("replaced by a later job of the same name"));
+    }
+
+    #[test]
+    fn samples_of_a_parked_training_count_for_the_submission_that_ran() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        let past = |run: &str, started: f64, ended: f64| {
+            let attempt = SubmissionRecord::new(run, Vec::new(), Seconds(1.0), 0, Time(started));
+            let attempt = SubmissionRecord { started: Some(Time(started)), ..attempt };
+            PastAttempt { attempt, ended: Time(ended), end: End::Interrupted, epochs: 0 }
+        };
+        let tracked =
+            JobState { past: vec![past("r1", 0.0, 600.0), past("r2", 1200.0, 1800.0)], ..job("a", 0.0) };
+        let folders: Vec<PathBuf> =
+            attempts(&tracked).map(|attempt| folder(root, &tracked, attempt)).collect();
+        let line = |at: u32| format!("{{\"at\": {at}, \"ranks\": [0], \"gpu\": [0]}}\n");
+        let lines: String = (0..=30).map(|minute| line(60 * minute)).collect();
+        let header = "{\"schema\": \"hsched.samples/1\", \"node\": \"n1\", \"interval_s\": 60}\n";
+        std::fs::create_dir_all(folders[0].join("samples")).expect("a folder");
+        std::fs::write(folders[0].join("samples/n1.jsonl"), format!("{header}{lines}")).expect("writes");
+        std::fs::create_dir_all(&folders[1]).expect("a folder");
+        reports::take_over(&folders[0], &folders[1], 0).expect("links");
+        let sampled = reported(root, &tracked, Time(9e9)).into_iter().map(|reports| reports.sampled.sampled);
+        assert_eq!(sampled.collect::<Vec<_>>(), [Seconds(600.0), Seconds(660.0)]);
     }
 
     #[test]
