@@ -1,11 +1,11 @@
 //! The commands of a batch script: preparation, training, and later steps.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::command::{StartedProgram, is_opaque, srun_options, started};
 use super::training::take_command;
 use super::words::{assignment, literal, split};
-use super::{ImportedJob, LogicalLine, Processes};
+use super::{ImportedJob, LogicalLine, Processes, order};
 
 /// A command, or a group of lines such as a loop or a condition.
 pub(super) struct ScriptPiece {
@@ -63,6 +63,7 @@ const OF_NODES: [&str; 12] = [
 /// Reads the commands.
 pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut ImportedJob) {
     let pieces = pieces(lines, imported);
+    let dropped = dropped(&pieces);
     let training = training(&pieces, imported);
     // Without a known training, any command after one that may be the training is not certain to be
     // preparation.
@@ -70,7 +71,7 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
     for (place, piece) in pieces.iter().enumerate() {
         match (&piece.started, training) {
             (Some(started), Some(training_place)) if training_place == place => {
-                take_command(piece, started, processes, imported);
+                take_command(piece, &without_dropped(started, &dropped), processes, imported);
             }
             (Some(_), None) => {}
             (_, Some(training_place)) if place > training_place => {
@@ -92,7 +93,7 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
                     );
                 }
             }
-            _ => prepare(piece, imported),
+            _ => prepare(piece, &dropped, imported),
         }
     }
 }
@@ -142,9 +143,31 @@ fn training(pieces: &[ScriptPiece], imported: &mut ImportedJob) -> Option<usize>
     None
 }
 
+/// Returns the variables that the import drops: arrays, and lists of nodes.
+fn dropped(pieces: &[ScriptPiece]) -> BTreeSet<String> {
+    let texts = pieces.iter().map(|piece| piece.text.as_str());
+    texts
+        .filter(|text| is_array(text) || finds_nodes(text))
+        .flat_map(order::assigned)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the training, which is unclear if it uses a dropped variable.
+fn without_dropped(started: &StartedProgram, dropped: &BTreeSet<String>) -> StartedProgram {
+    let lost = dropped.iter().find(|name| order::uses(&started.command, name));
+    let why = lost.map(|name| format!("it uses {name}, which ranks do not get"));
+    StartedProgram { unclear: started.unclear.clone().or(why), ..started.clone() }
+}
+
 /// Imports a command, or a group, that is not the training.
-fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
+fn prepare(piece: &ScriptPiece, dropped: &BTreeSet<String>, imported: &mut ImportedJob) {
     let ScriptPiece { line, text, words, .. } = piece;
+    let is_lost = is_array(text) || finds_nodes(text);
+    if let Some(name) = dropped.iter().find(|name| !is_lost && order::uses(text, name)) {
+        return imported
+            .remark(*line, format!("{}: not imported; it uses {name}, which is not there", excerpt(text)));
+    }
     if words.is_empty() && piece.is_opaque() {
         return imported.remark(
             *line,
@@ -152,7 +175,7 @@ fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
         );
     }
     if words.is_empty() {
-        return imported.push(if is_of_nodes(text) { "node_setup" } else { "setup" }, text.as_str());
+        return place(*line, text, imported);
     }
     let first = words[0].as_str();
     let (exports, rest) = if first == "export" { (true, &words[1..]) } else { (false, &words[..]) };
@@ -193,7 +216,7 @@ fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
             ),
         ),
         _ => {
-            if piece.started.is_some() {
+            if piece.started.is_some() && order::need(text, imported).is_none() {
                 imported.remark(
                     *line,
                     format!(
@@ -202,9 +225,21 @@ fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
                     ),
                 );
             }
-            imported.push(if is_of_nodes(text) { "node_setup" } else { "setup" }, text.as_str());
+            place(*line, text, imported);
         }
     }
+}
+
+/// Adds a command to `setup`, or to `node_setup` if it is for every node or needs what a line there does.
+fn place(line: usize, text: &str, imported: &mut ImportedJob) {
+    let need = order::need(text, imported).filter(|_| !is_of_nodes(text));
+    if let Some(need) = &need {
+        imported.remark(
+            line,
+            format!("{}: runs once on each node, in node_setup, because it needs {need}", excerpt(text)),
+        );
+    }
+    imported.push(if need.is_some() || is_of_nodes(text) { "node_setup" } else { "setup" }, text);
 }
 
 /// Sets a variable for all ranks: a literal value in `env`, any other in `node_setup`, where nodes compute
@@ -214,7 +249,7 @@ pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported:
     {
         return imported.remark(line, format!("{name}={}: hsched or Slurm sets it", excerpt(value)));
     }
-    if let Some(value) = literal(value) {
+    if let Some(value) = literal(value).filter(|_| !order::is_set(name, imported)) {
         return imported.put("env", name, &value);
     }
     imported.push("node_setup", format!("export {name}={value}"));

@@ -6,6 +6,7 @@
 mod body;
 mod command;
 mod options;
+mod order;
 mod programs;
 mod resources;
 mod tasks;
