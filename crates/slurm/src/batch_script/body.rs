@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::blocks::{self, OPENING, depth, here_document, is_function, skip_document, skip_function};
 use super::command::{StartedProgram, is_opaque, srun_options, started};
 use super::training::take_command;
 use super::words::{assignment, literal, split};
@@ -17,16 +18,9 @@ pub(super) struct ScriptPiece {
     started: Option<StartedProgram>,
 }
 
-/// Words that open and close groups.
-const OPENING: [&str; 7] = ["if", "for", "while", "until", "select", "case", "{"];
-const CLOSING: [&str; 4] = ["fi", "done", "esac", "}"];
-
-/// Words after which a command begins.
-const BEFORE_COMMANDS: [&str; 9] = [";", "then", "do", "else", "&&", "||", "{", "(", "()"];
-
 /// Words of blocks, before a command or alone.
-const KEYWORDS: [&str; 14] =
-    ["then", "do", "else", "if", "elif", "while", "until", "fi", "done", "esac", "{", "}", "!", "("];
+const KEYWORDS: [&str; 15] =
+    ["then", "do", "else", "if", "elif", "while", "until", "fi", "done", "esac", "{", "}", "!", "(", ")"];
 
 /// Commands that are unrelated to the training.
 const IDLE: [&str; 4] = ["wait", "exit", "exit 0", "date"];
@@ -278,11 +272,11 @@ fn pieces(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<ScriptPiece>
             continue;
         }
         if let Some(end) = here_document(&line.text) {
-            while lines.pop_front().is_some_and(|other| other.text != end) {}
-            imported.remark(
-                line.number,
-                format!("{}: here-document; put its text into a file", excerpt(&line.text)),
-            );
+            skip_document(line, &end, &mut lines, imported);
+            continue;
+        }
+        if is_function(&line.text) {
+            skip_function(line, &mut lines, imported);
             continue;
         }
         let (mut text, mut depth) = (line.text.clone(), depth(&line.text));
@@ -291,16 +285,11 @@ fn pieces(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<ScriptPiece>
         while depth > 0 || (!is_block && !is_one) {
             let Some(next) = lines.pop_front() else { break };
             text = format!("{text}\n{}", next.text);
-            depth += self::depth(&next.text);
+            depth += blocks::depth(&next.text);
             is_one = !is_block && split(&text).is_some();
         }
         if depth > 0 || !is_block && !is_one {
             imported.remark(line.number, format!("{}: its end is missing", excerpt(&text)));
-        } else if is_function(&text) {
-            imported.remark(
-                line.number,
-                format!("{}: dropped; hsched does not import functions", excerpt(&text)),
-            );
         } else if is_block || is_compound(&text) {
             let trains =
                 text.lines().flat_map(|line| segments(&split(line).unwrap_or_default())).any(|line| {
@@ -363,36 +352,6 @@ fn segments(words: &[String]) -> Vec<Vec<String>> {
     }
     all.retain(|segment| !segment.is_empty());
     all
-}
-
-/// Returns how many more blocks a line opens than it closes.
-fn depth(text: &str) -> i32 {
-    let spaced = text.replace(';', " ; ");
-    let (mut depth, mut before) = (0, ";");
-    for word in spaced.split_whitespace().take_while(|word| !word.starts_with('#')) {
-        let begins = BEFORE_COMMANDS.contains(&before) || before.ends_with("()");
-        depth += i32::from(begins && OPENING.contains(&word)) - i32::from(begins && CLOSING.contains(&word));
-        before = word;
-    }
-    depth
-}
-
-fn is_function(text: &str) -> bool {
-    let mut words = text.split_whitespace();
-    let first = words.next().unwrap_or_default();
-    first == "function" || first.ends_with("()") || first.ends_with("(){") || words.next() == Some("()")
-}
-
-/// Returns the end marker of the here-document that a line begins.
-fn here_document(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("<<")?;
-    if rest.starts_with('<') || text.contains("$((") {
-        return None;
-    }
-    let word: String =
-        rest.trim_start_matches('-').trim_start().chars().take_while(|c| !c.is_whitespace()).collect();
-    let word = word.trim_matches(['"', '\'']).to_owned();
-    (!word.is_empty()).then_some(word)
 }
 
 /// Returns the beginning of a text, in one line.

@@ -3,6 +3,7 @@
 //!
 //! Never guesses: missing values are left to be filled in, and differences in behaviour are listed.
 
+mod blocks;
 mod body;
 mod command;
 mod options;
