@@ -1,11 +1,12 @@
 //! The commands of a batch script: preparation, training, and later steps.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use super::blocks::{self, OPENING, depth, here_document, is_function, skip_document, skip_function};
 use super::command::{StartedProgram, is_opaque, srun_options, started};
 use super::training::take_command;
 use super::words::{assignment, literal, split};
-use super::{ImportedJob, LogicalLine, Processes};
+use super::{ImportedJob, LogicalLine, Processes, order};
 
 /// A command, or a group of lines such as a loop or a condition.
 pub(super) struct ScriptPiece {
@@ -17,16 +18,9 @@ pub(super) struct ScriptPiece {
     started: Option<StartedProgram>,
 }
 
-/// Words that open and close groups.
-const OPENING: [&str; 7] = ["if", "for", "while", "until", "select", "case", "{"];
-const CLOSING: [&str; 4] = ["fi", "done", "esac", "}"];
-
-/// Words after which a command begins.
-const BEFORE_COMMANDS: [&str; 9] = [";", "then", "do", "else", "&&", "||", "{", "(", "()"];
-
 /// Words of blocks, before a command or alone.
-const KEYWORDS: [&str; 14] =
-    ["then", "do", "else", "if", "elif", "while", "until", "fi", "done", "esac", "{", "}", "!", "("];
+const KEYWORDS: [&str; 15] =
+    ["then", "do", "else", "if", "elif", "while", "until", "fi", "done", "esac", "{", "}", "!", "(", ")"];
 
 /// Commands that are unrelated to the training.
 const IDLE: [&str; 4] = ["wait", "exit", "exit 0", "date"];
@@ -63,6 +57,7 @@ const OF_NODES: [&str; 12] = [
 /// Reads the commands.
 pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut ImportedJob) {
     let pieces = pieces(lines, imported);
+    let dropped = dropped(&pieces);
     let training = training(&pieces, imported);
     // Without a known training, any command after one that may be the training is not certain to be
     // preparation.
@@ -70,7 +65,7 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
     for (place, piece) in pieces.iter().enumerate() {
         match (&piece.started, training) {
             (Some(started), Some(training_place)) if training_place == place => {
-                take_command(piece, started, processes, imported);
+                take_command(piece, &without_dropped(started, &dropped), processes, imported);
             }
             (Some(_), None) => {}
             (_, Some(training_place)) if place > training_place => {
@@ -92,7 +87,7 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
                     );
                 }
             }
-            _ => prepare(piece, imported),
+            _ => prepare(piece, &dropped, imported),
         }
     }
 }
@@ -142,9 +137,31 @@ fn training(pieces: &[ScriptPiece], imported: &mut ImportedJob) -> Option<usize>
     None
 }
 
+/// Returns the variables that the import drops: arrays, and lists of nodes.
+fn dropped(pieces: &[ScriptPiece]) -> BTreeSet<String> {
+    let texts = pieces.iter().map(|piece| piece.text.as_str());
+    texts
+        .filter(|text| is_array(text) || finds_nodes(text))
+        .flat_map(order::assigned)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the training, which is unclear if it uses a dropped variable.
+fn without_dropped(started: &StartedProgram, dropped: &BTreeSet<String>) -> StartedProgram {
+    let lost = dropped.iter().find(|name| order::uses(&started.command, name));
+    let why = lost.map(|name| format!("it uses {name}, which ranks do not get"));
+    StartedProgram { unclear: started.unclear.clone().or(why), ..started.clone() }
+}
+
 /// Imports a command, or a group, that is not the training.
-fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
+fn prepare(piece: &ScriptPiece, dropped: &BTreeSet<String>, imported: &mut ImportedJob) {
     let ScriptPiece { line, text, words, .. } = piece;
+    let is_lost = is_array(text) || finds_nodes(text);
+    if let Some(name) = dropped.iter().find(|name| !is_lost && order::uses(text, name)) {
+        return imported
+            .remark(*line, format!("{}: not imported; it uses {name}, which is not there", excerpt(text)));
+    }
     if words.is_empty() && piece.is_opaque() {
         return imported.remark(
             *line,
@@ -152,7 +169,7 @@ fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
         );
     }
     if words.is_empty() {
-        return imported.push(if is_of_nodes(text) { "node_setup" } else { "setup" }, text.as_str());
+        return place(*line, text, imported);
     }
     let first = words[0].as_str();
     let (exports, rest) = if first == "export" { (true, &words[1..]) } else { (false, &words[..]) };
@@ -193,7 +210,7 @@ fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
             ),
         ),
         _ => {
-            if piece.started.is_some() {
+            if piece.started.is_some() && order::need(text, imported).is_none() {
                 imported.remark(
                     *line,
                     format!(
@@ -202,9 +219,21 @@ fn prepare(piece: &ScriptPiece, imported: &mut ImportedJob) {
                     ),
                 );
             }
-            imported.push(if is_of_nodes(text) { "node_setup" } else { "setup" }, text.as_str());
+            place(*line, text, imported);
         }
     }
+}
+
+/// Adds a command to `setup`, or to `node_setup` if it is for every node or needs what a line there does.
+fn place(line: usize, text: &str, imported: &mut ImportedJob) {
+    let need = order::need(text, imported).filter(|_| !is_of_nodes(text));
+    if let Some(need) = &need {
+        imported.remark(
+            line,
+            format!("{}: runs once on each node, in node_setup, because it needs {need}", excerpt(text)),
+        );
+    }
+    imported.push(if need.is_some() || is_of_nodes(text) { "node_setup" } else { "setup" }, text);
 }
 
 /// Sets a variable for all ranks: a literal value in `env`, any other in `node_setup`, where nodes compute
@@ -214,7 +243,7 @@ pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported:
     {
         return imported.remark(line, format!("{name}={}: hsched or Slurm sets it", excerpt(value)));
     }
-    if let Some(value) = literal(value) {
+    if let Some(value) = literal(value).filter(|_| !order::is_set(name, imported)) {
         return imported.put("env", name, &value);
     }
     imported.push("node_setup", format!("export {name}={value}"));
@@ -243,11 +272,11 @@ fn pieces(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<ScriptPiece>
             continue;
         }
         if let Some(end) = here_document(&line.text) {
-            while lines.pop_front().is_some_and(|other| other.text != end) {}
-            imported.remark(
-                line.number,
-                format!("{}: here-document; put its text into a file", excerpt(&line.text)),
-            );
+            skip_document(line, &end, &mut lines, imported);
+            continue;
+        }
+        if is_function(&line.text) {
+            skip_function(line, &mut lines, imported);
             continue;
         }
         let (mut text, mut depth) = (line.text.clone(), depth(&line.text));
@@ -256,16 +285,11 @@ fn pieces(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<ScriptPiece>
         while depth > 0 || (!is_block && !is_one) {
             let Some(next) = lines.pop_front() else { break };
             text = format!("{text}\n{}", next.text);
-            depth += self::depth(&next.text);
+            depth += blocks::depth(&next.text);
             is_one = !is_block && split(&text).is_some();
         }
         if depth > 0 || !is_block && !is_one {
             imported.remark(line.number, format!("{}: its end is missing", excerpt(&text)));
-        } else if is_function(&text) {
-            imported.remark(
-                line.number,
-                format!("{}: dropped; hsched does not import functions", excerpt(&text)),
-            );
         } else if is_block || is_compound(&text) {
             let trains =
                 text.lines().flat_map(|line| segments(&split(line).unwrap_or_default())).any(|line| {
@@ -328,36 +352,6 @@ fn segments(words: &[String]) -> Vec<Vec<String>> {
     }
     all.retain(|segment| !segment.is_empty());
     all
-}
-
-/// Returns how many more blocks a line opens than it closes.
-fn depth(text: &str) -> i32 {
-    let spaced = text.replace(';', " ; ");
-    let (mut depth, mut before) = (0, ";");
-    for word in spaced.split_whitespace().take_while(|word| !word.starts_with('#')) {
-        let begins = BEFORE_COMMANDS.contains(&before) || before.ends_with("()");
-        depth += i32::from(begins && OPENING.contains(&word)) - i32::from(begins && CLOSING.contains(&word));
-        before = word;
-    }
-    depth
-}
-
-fn is_function(text: &str) -> bool {
-    let mut words = text.split_whitespace();
-    let first = words.next().unwrap_or_default();
-    first == "function" || first.ends_with("()") || first.ends_with("(){") || words.next() == Some("()")
-}
-
-/// Returns the end marker of the here-document that a line begins.
-fn here_document(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("<<")?;
-    if rest.starts_with('<') || text.contains("$((") {
-        return None;
-    }
-    let word: String =
-        rest.trim_start_matches('-').trim_start().chars().take_while(|c| !c.is_whitespace()).collect();
-    let word = word.trim_matches(['"', '\'']).to_owned();
-    (!word.is_empty()).then_some(word)
 }
 
 /// Returns the beginning of a text, in one line.

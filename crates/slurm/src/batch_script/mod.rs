@@ -3,9 +3,11 @@
 //!
 //! Missing values are left to be filled in, and differences in behaviour are listed.
 
+mod blocks;
 mod body;
 mod command;
 mod options;
+mod order;
 mod programs;
 mod resources;
 mod tasks;

@@ -136,7 +136,8 @@ fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut 
 fn signal(line: usize, value: &str, imported: &mut ImportedJob) -> bool {
     let (signal, time) = value.split_once('@').unwrap_or((value, "60"));
     let Ok(seconds) = time.parse::<u32>() else { return false };
-    let signal = signal.rsplit(':').next().unwrap_or(signal).trim_start_matches("SIG");
+    let signal = signal.rsplit(':').next().unwrap_or(signal).to_ascii_uppercase();
+    let signal = signal.trim_start_matches("SIG");
     imported.put("checkpoint", "grace", &format!("{}s", seconds.max(1)));
     if !["USR1", "10"].contains(&signal) {
         imported.remark(

@@ -1,5 +1,7 @@
 //! Batch scripts as in clusters' documentation, and their imports.
 
+mod blocks;
+mod order;
 mod sweeps;
 mod training;
 
@@ -282,6 +284,7 @@ fn what_is_not_certain_is_said_with_its_line() {
         "#!/bin/sh\n#SBATCH -G1\nif true; then\n  echo 'open\n",
         &["3: if true; then …: its end is missing"],
     );
+    check("#!/bin/sh\n#SBATCH -G1 --signal=usr1@60\npython a.py\n", &[]);
     check(
         "#SBATCH -N 16 -n 1 --gres=gpu:1\npython a.py\n",
         &[

@@ -3,14 +3,36 @@
 /// Splits a line without its comment at blanks outside quotes and substitutions; `None` if a quote or a
 /// substitution is unclosed.
 pub(super) fn split(line: &str) -> Option<Vec<String>> {
-    let (mut words, mut word, mut open) = (Vec::new(), String::new(), Vec::new());
+    let (letters, is_closed) = letters(line);
+    let (mut words, mut word) = (Vec::new(), String::new());
+    for (letter, is_plain) in letters {
+        if !(is_plain && letter.is_whitespace()) {
+            word.push(letter);
+        } else if !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    is_closed.then_some(words)
+}
+
+/// Returns a line without its comment and with `_` for each character that is quoted or in a substitution.
+pub(super) fn bare(line: &str) -> String {
+    letters(line).0.into_iter().map(|(letter, is_plain)| if is_plain { letter } else { '_' }).collect()
+}
+
+/// Returns the characters before a comment, each with whether it is outside quotes and substitutions, and whether all
+/// of these are closed.
+fn letters(line: &str) -> (Vec<(char, bool)>, bool) {
+    let (mut all, mut open): (Vec<(char, bool)>, Vec<char>) = (Vec::new(), Vec::new());
     let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {
         let inside = open.last().copied();
         match (letter, inside) {
             ('\\', quote) if quote != Some('\'') => {
-                word.push(letter);
-                word.extend(letters.next());
+                all.extend(std::iter::once(letter).chain(letters.next()).map(|letter| (letter, false)));
                 continue;
             }
             ('\'', Some('\''))
@@ -19,32 +41,26 @@ pub(super) fn split(line: &str) -> Option<Vec<String>> {
             | (')', Some('('))
             | ('}', Some('{')) => {
                 open.pop();
+                all.push((letter, false));
+                continue;
             }
             ('\'', quote) if quote != Some('"') && quote != Some('\'') => open.push('\''),
             ('"', quote) if quote != Some('\'') => open.push('"'),
             ('`', quote) if quote != Some('\'') => open.push('`'),
             ('$', quote) if quote != Some('\'') && matches!(letters.peek(), Some('(' | '{')) => {
-                word.push(letter);
                 open.extend(letters.peek());
-                word.extend(letters.next());
+                all.extend(std::iter::once(letter).chain(letters.next()).map(|letter| (letter, false)));
                 continue;
             }
             ('(', Some('(')) => open.push('('),
-            ('#', None) if word.is_empty() => break,
-            (blank, None) if blank.is_whitespace() => {
-                if !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-                continue;
+            ('#', None) if all.last().is_none_or(|(last, is_plain)| *is_plain && last.is_whitespace()) => {
+                break;
             }
             _ => {}
         }
-        word.push(letter);
+        all.push((letter, open.is_empty()));
     }
-    if !word.is_empty() {
-        words.push(word);
-    }
-    open.is_empty().then_some(words)
+    (all, open.is_empty())
 }
 
 /// Returns a word's text without its quotes; `None` if it has characters that the shell may expand, of which only
