@@ -187,7 +187,7 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
     let sandbox = site("", &queue).file("long.yaml", LONG);
     let score = |sandbox: &Sandbox| sandbox.run("when --score --format json").json();
     assert_eq!(score(&sandbox)["foretold"], 0);
-    sandbox.run("submit long.yaml --queue --run-id r1 --budget 1h --futures 5").exits(0);
+    sandbox.run("submit long.yaml --queue --run-id r1 --budget 1h --futures 10").exits(0);
     let told = score(&sandbox);
     assert_eq!(
         (&told["foretold"], &told["waiting"], &told["corrected_by"]),
@@ -197,9 +197,9 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
     let foretold = &entry["prediction"];
     assert_eq!(
         (&entry["of"]["job"], foretold["starts"].as_array().map(Vec::len)),
-        (&"train".into(), Some(5))
+        (&"train".into(), Some(10))
     );
-    let plain = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
+    let plain = sandbox.run("when long.yaml --format json --budget 1h --futures 10").json();
     assert_eq!(plain["queues"][0]["corrected_by"], serde_json::Value::Null);
     // Thirty other jobs all started after the end of their estimated intervals.
     let mut others = vec![entry.clone(); 30];
@@ -221,7 +221,7 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
         (&31.into(), &1.into(), &30.into())
     );
     assert_eq!((&told["groups"][0]["starts"], &told["groups"][0]["held"]), (&30.into(), &0.0.into()));
-    let corrected = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
+    let corrected = sandbox.run("when long.yaml --format json --budget 1h --futures 10").json();
     assert_eq!(corrected["queues"][0]["corrected_by"], 30);
     let high = |json: &serde_json::Value| json["jobs"][0]["options"][0]["start"]["q90_s"].as_f64();
     assert!(high(&corrected) > high(&plain), "{corrected}");
