@@ -95,6 +95,7 @@ impl Submission {
         (ended <= now).then(|| EndedJob {
             user: None,
             account: None,
+            qos: None,
             partition: Some("gpu".to_owned()),
             asks: self.asks(),
             limit_s: Some(Seconds(self.lim * 60.0)),

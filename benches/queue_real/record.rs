@@ -167,6 +167,7 @@ impl Site {
             partitions: Some(&self.partitions),
             reservations: Some(&self.reservations),
             shares: Some((Time(self.shares.0), &self.shares.1)),
+            default_account: None,
             limits: None,
             history: Some((Time(self.history.0), &self.history.1)),
             later: None,

@@ -9,11 +9,12 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::app::context::Context;
 use crate::app::slurm::permissions::account_names;
-use crate::app::{deferred_commands, speeds, state};
+use crate::app::{deferred_commands, state};
 use crate::settings::{KEYS, SetBy};
 use hsched_engine::State;
-use hsched_engine::store::Results;
+use hsched_engine::store::{Results, SpeedFile};
 use hsched_model::catalogue;
+use hsched_plan::throughput::Cache;
 
 /// How long Slurm may take to list accounts, because the user waits for the completion.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -65,16 +66,21 @@ pub(crate) fn sweeps() -> ArgValueCandidates {
 /// Completes GPU types: those with a measured speed, and those in the catalogue.
 pub(crate) fn gpu_types() -> ArgValueCandidates {
     names(|context| {
-        let measured = speeds::load(context).map(|known| known.cache);
+        let measured = measured(context);
         let measured =
             measured.iter().flat_map(|cache| cache.estimates().map(|(key, _)| key.gpu_type.to_string()));
         Some(measured.chain(catalogue::names().map(str::to_owned)).collect())
     })
 }
 
+/// Returns the measured speeds.
+fn measured(context: &Context) -> Option<Cache> {
+    SpeedFile::load(&state::root(context).ok()?).ok().map(|file| file.cache)
+}
+
 /// Completes models with a measured speed.
 pub(crate) fn models() -> ArgValueCandidates {
-    names(|context| Some(speeds::load(context).ok()?.cache.estimates().map(|(key, _)| key.model).collect()))
+    names(|context| Some(measured(context)?.estimates().map(|(key, _)| key.model).collect()))
 }
 
 /// Completes settings: their keys, except those that only the site's file may set, with their descriptions.

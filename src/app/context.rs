@@ -1,6 +1,8 @@
 //! The context of every command: settings, terminal, clock and Slurm.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use clap::ValueEnum;
 
@@ -23,6 +25,8 @@ pub(crate) struct Context {
     pub slurm: SlurmClient,
     /// Directory in which the command was started.
     pub directory: PathBuf,
+    /// Warnings that are printed only once.
+    warnings: Mutex<BTreeSet<String>>,
 }
 
 /// Output format of a command.
@@ -69,7 +73,8 @@ impl Context {
             terminal.say(&format!("note: {note}"));
         }
         let slurm = SlurmClient::new(settings.slurm_timeout.0);
-        Ok(Self { settings, wrong_settings, terminal, clock: SystemClock::default(), slurm, directory })
+        let (clock, warnings) = (SystemClock::default(), Mutex::default());
+        Ok(Self { settings, wrong_settings, terminal, clock, slurm, directory, warnings })
     }
 
     /// Returns this context with another state directory.
@@ -78,7 +83,8 @@ impl Context {
         settings.state_dir = Some(root);
         let slurm = SlurmClient::new(settings.slurm_timeout.0);
         let (terminal, directory) = (self.terminal, self.directory.clone());
-        Self { settings, wrong_settings: None, terminal, clock: SystemClock::default(), slurm, directory }
+        let (clock, warnings) = (SystemClock::default(), Mutex::default());
+        Self { settings, wrong_settings: None, terminal, clock, slurm, directory, warnings }
     }
 
     /// Refuses a feature that the site's administrators have disabled.
@@ -101,6 +107,14 @@ impl Context {
     /// Prints a warning: something is wrong, but the command continues.
     pub(crate) fn warn(&self, warning: &str) {
         self.terminal.say(&format!("warning: {warning}"));
+    }
+
+    /// Prints a warning unless this command has printed it before.
+    pub(crate) fn warn_once(&self, warning: &str) {
+        let is_new = self.warnings.lock().is_ok_and(|mut warnings| warnings.insert(warning.to_owned()));
+        if is_new {
+            self.warn(warning);
+        }
     }
 
     /// Prints a note.

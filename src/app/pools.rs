@@ -15,7 +15,7 @@ use hsched_ui::{Exit, Failure};
 /// The folder of the pools' state directories.
 const TOGETHER: &str = "together";
 
-/// The number of pools that are read, newest first.
+/// The number of pools whose progress is read, newest first.
 const NEWEST: usize = 20;
 
 /// The progress of a pool.
@@ -107,7 +107,7 @@ fn with_jobs(context: &Context, names: &[String]) -> Option<(PathBuf, State)> {
     if names.is_empty() || names.iter().any(|name| has(&here, name)) {
         return None;
     }
-    newest(context, &root).find(|(_, state)| names.iter().all(|name| has(state, name)))
+    newest(context, &root, usize::MAX).find(|(_, state)| names.iter().all(|name| has(state, name)))
 }
 
 /// Returns the command line of a command of hsched for another state directory.
@@ -119,14 +119,14 @@ fn command_in(root: &Path, command: &str, words: &[String]) -> String {
 
 /// Returns the progress of the newest pools below a state directory, the newest first.
 fn progress(context: &Context, root: &Path) -> impl Iterator<Item = PoolProgress> {
-    newest(context, root).map(|(root, state)| {
+    newest(context, root, NEWEST).map(|(root, state)| {
         let ended = state.jobs.iter().filter(|tracked| tracked.phase.is_over()).count();
         PoolProgress { root, jobs: state.jobs.len(), ended }
     })
 }
 
-/// Returns the newest pools below a state directory that have jobs, the newest first.
-fn newest(context: &Context, root: &Path) -> impl Iterator<Item = (PathBuf, State)> {
+/// Returns those of this many newest pools below a state directory that have jobs, the newest first.
+fn newest(context: &Context, root: &Path, most: usize) -> impl Iterator<Item = (PathBuf, State)> {
     let rules = state::rules(context);
     let entries = std::fs::read_dir(root.join(TOGETHER)).into_iter().flatten().flatten();
     // The names do not tell: --run-id can give any name. Not every file system knows when a folder was created.
@@ -138,7 +138,7 @@ fn newest(context: &Context, root: &Path) -> impl Iterator<Item = (PathBuf, Stat
         let state = StateDir::peek(&root, &rules).ok()?.state;
         (!state.jobs.is_empty()).then_some((root, state))
     };
-    roots.into_iter().rev().take(NEWEST).filter_map(pool)
+    roots.into_iter().rev().take(most).filter_map(pool)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::app::context::Context;
 use crate::app::named::WordParser;
 use crate::app::state;
 use crate::settings::CommandLineSetting;
-use hsched_engine::store::{BY_HAND, SpeedFile};
+use hsched_engine::store::{BY_HAND, SpeedFile, SpeedFileError};
 use hsched_model::{ErrorId, Estimates, GpuType, Job};
 use hsched_plan::throughput::{Cache, ThroughputMatrix, UnusableType};
 use hsched_plan::{Exclusion, JobModel, Problem};
@@ -81,27 +81,39 @@ pub(crate) fn advice(context: &Context, jobs: &[Job], problem: &Problem) -> Opti
     jobs.iter().zip(&problem.jobs).any(left_out).then(|| advice.to_owned())
 }
 
-/// Returns the file of measured speeds.
+/// Returns the file of measured speeds; a damaged one counts as empty, with a warning.
 ///
 /// # Errors
 /// If no state directory is known, or the file cannot be used.
 pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
+    let (file, damage) = load_or_empty(context)?;
+    if let Some(damage) = damage {
+        context.warn_once(&damage);
+    }
+    Ok(file)
+}
+
+/// Returns the file of measured speeds, or an empty one and a sentence about the damage.
+fn load_or_empty(context: &Context) -> Result<(SpeedFile, Option<String>), Failure> {
     let state = state::root(context)?;
-    SpeedFile::load(&state).map_err(|error| {
+    let sentence = |error: SpeedFileError| {
+        let edited = format!("; if you edited it, set its \"sha256\" to {BY_HAND:?}");
+        let advice = if error.is_of_checksum() { edited } else { String::new() };
+        format!("{} {}{advice}", SpeedFile::path(&state).display(), error.damage())
+    };
+    let read = SpeedFile::load_or_empty(&state).map(|(file, damage)| (file, damage.map(sentence)));
+    read.map_err(|error| {
         let failure = Failure::from_error(Exit::BadInput, &error).id(ErrorId::SpeedsFile);
         let message = format!("{}: {}", SpeedFile::path(&state).display(), failure.message);
         Failure { message, ..failure }
-            .hint(if error.is_of_checksum() {
-                format!("the file was not changed: if you edited it, set its \"sha256\" to {BY_HAND:?}, \
-                    otherwise move it away")
-            } else {
-                "the file was not changed: repair it, update hsched if a newer version wrote it, or move it away".to_owned()
-            })
+            .hint("the file was not changed: repair it, update hsched if a newer version wrote it, or move it away")
             .hint("hsched plan --no-cache does not use it")
     })
 }
 
 /// Changes the file of measured speeds, unless this is a dry run, and returns the result of `change`.
+///
+/// A damaged file is kept under another name.
 ///
 /// # Errors
 /// If the state is locked, the file cannot be used or written, or `change` fails.
@@ -115,8 +127,12 @@ pub(crate) fn change<T>(
     }
     let failure = |failure: Failure| failure.hint("nothing was changed");
     let state = state::open(context).map_err(failure)?;
-    let mut file = load(context)?;
+    let (mut file, damage) = load_or_empty(context)?;
     let result = change(&mut file)?;
+    if let Some(damage) = damage {
+        let kept = state.set_speeds_aside().map_err(|error| failure(state::failure(&error)))?;
+        context.warn(&format!("{damage}; the damaged file is kept as {kept}"));
+    }
     file.save(&state).map_err(|error| failure(state::failure(&error)))?;
     Ok(result)
 }

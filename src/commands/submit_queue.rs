@@ -30,11 +30,11 @@ const USUAL_BUDGET: Duration = Duration::from_secs(20);
 pub(super) struct ThroughArgs {
     /// Submit the requests that `hsched plan --queue` chooses: for each job the GPUs, account, partition and time
     /// limit that minimise the mean completion time, including the wait in the queue.
-    #[arg(long, conflicts_with_all = ["capacity", "cluster", "from", "pin", "together"])]
+    #[arg(long, conflicts_with_all = ["capacity", "cluster", "from", "pin", "together", "pack"])]
     queue: bool,
     /// Queue up to N requests of each job. When one starts, hsched cancels the others. N above 1 implies --queue.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3),
-          conflicts_with_all = ["capacity", "cluster", "from", "pin", "together"])]
+          conflicts_with_all = ["capacity", "cluster", "from", "pin", "together", "pack"])]
     race: u8,
     #[command(flatten)]
     search: SearchArgs,

@@ -152,7 +152,7 @@ fn points(run: &RunResult, curve: Option<&MetricCurves>, metric: Option<&str>) -
 }
 
 fn line(run: &RunResult, epoch: Option<u64>, metric: Option<f64>, state: &str) -> Value {
-    let id = run.sweep.as_deref().and_then(|sweep| trial_of(&run.name, sweep));
+    let id = run.sweep.as_deref().and_then(|sweep| trial_of(&run.name, sweep, &run.parameters));
     let trial = trial_json(id.as_deref().unwrap_or(run.name.as_str()));
     json!({ "trial": trial, "epoch": epoch, "metric": metric, "state": state })
 }

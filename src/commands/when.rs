@@ -152,6 +152,11 @@ pub(super) struct EstimatedJob<'a> {
 }
 
 impl EstimatedJob<'_> {
+    /// Returns the chosen request, or else the first one.
+    pub(super) fn best(&self) -> Option<&OptionEstimate> {
+        self.choice.and_then(|choice| OptionEstimate::of(&self.list, choice.id)).or(self.list.first())
+    }
+
     /// Returns the reason for the chosen request, or for the lack of one.
     pub(super) fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|estimate| match &estimate.start {

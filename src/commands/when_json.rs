@@ -6,7 +6,7 @@ use crate::app::cluster_queue::ClusterQueue;
 use crate::app::site_waits::SiteWaits;
 use crate::app::start_estimates::OptionEstimate;
 use crate::commands::when::EstimatedJob;
-use hsched_model::SpeedBasis;
+use hsched_model::{Request, SpeedBasis};
 use hsched_queue::{Forecast, Growth, ReachedLimit, Start};
 
 /// Returns the estimates of each job's requests as JSON.
@@ -20,21 +20,33 @@ pub(super) fn json(told: &[EstimatedJob], queues: &[ClusterQueue]) -> Value {
             "notes": estimated.notes,
         })
     };
+    let queue_json = |(number, cluster_queue): (usize, &ClusterQueue)| {
+        let best = told.iter().filter_map(EstimatedJob::best);
+        let best = best.filter(|estimate| estimate.queue == number);
+        queue(cluster_queue, best.map(|estimate| &estimate.option.request))
+    };
     json!({
         "schema": "hsched.when/1",
         "estimated": true,
-        "queues": queues.iter().map(queue).collect::<Vec<_>>(),
+        "queues": queues.iter().enumerate().map(queue_json).collect::<Vec<_>>(),
         "jobs": told.iter().map(job).collect::<Vec<_>>(),
     })
 }
 
-/// Returns a queue and the time of its snapshot as JSON.
-pub(super) fn queue(queue: &ClusterQueue) -> Value {
+/// Returns a queue and the time of its snapshot as JSON, with the limits that delay pending jobs or these
+/// requests.
+pub(super) fn queue<'a>(queue: &ClusterQueue, requests: impl IntoIterator<Item = &'a Request>) -> Value {
+    let mut limits = queue.snapshot.reached_limits();
+    for limit in requests.into_iter().filter_map(|request| queue.snapshot.reached_limit_of(request)) {
+        if !limits.iter().any(|known| known.is_same(&limit)) {
+            limits.push(limit);
+        }
+    }
     json!({ "cluster": queue.name, "taken_at": queue.snapshot.taken_at, "age_s": queue.age,
         "corrected_by": queue.learnt.map(|(_, count)| count),
         "learnt": queue.site.as_ref().map(|site| site_json(site, queue)),
         "growth": growth(queue.snapshot.growth()),
-        "reached_limits": queue.snapshot.reached_limits().iter().map(reached).collect::<Vec<_>>(),
+        "reached_limits": limits.iter().map(reached).collect::<Vec<_>>(),
         "notes": queue.snapshot.notes })
 }
 

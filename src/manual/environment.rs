@@ -6,8 +6,11 @@ use crate::settings::{KEYS, SITE_FILE_VARIABLE, SetBy, USER_FILE_VARIABLE};
 
 /// Environment variables on the page besides those of settings.
 const OTHERS: [(&str, &str); 9] = [
-    (USER_FILE_VARIABLE, "Settings file of the user, instead of `~/.config/hsched/config.toml`"),
-    (SITE_FILE_VARIABLE, "Site settings file, instead of `/etc/hsched/config.toml`"),
+    (
+        USER_FILE_VARIABLE,
+        "Settings file of the user, instead of `~/.config/hsched/config.toml`; `/dev/null`: none",
+    ),
+    (SITE_FILE_VARIABLE, "Site settings file, instead of `/etc/hsched/config.toml`; `/dev/null`: none"),
     ("XDG_CONFIG_HOME, XDG_STATE_HOME", "Directories instead of `~/.config` and `~/.local/state`"),
     ("NO_COLOR", "If it is not empty, output has no colours, as with `HSCHED_COLOR=never`"),
     ("COLUMNS", "Width of tables when the output is not a terminal"),

@@ -27,11 +27,9 @@ pub struct CommandLineSetting {
 /// Prefix of variables that set keys.
 const PREFIX: &str = "HSCHED_";
 
-/// Variable with the path of the site's settings file, instead of the default one; if it is empty, no site
-/// file is read.
+/// Variable with the path of the site's settings file, instead of the default one.
 pub const SITE_FILE_VARIABLE: &str = "HSCHED_SITE_CONFIG";
-/// Variable with the path of the user's settings file, instead of the default one; if it is empty, no user
-/// file is read.
+/// Variable with the path of the user's settings file, instead of the default one.
 pub const USER_FILE_VARIABLE: &str = "HSCHED_CONFIG";
 
 impl CommandLineSetting {

@@ -146,9 +146,8 @@ impl Sources {
             (Layer::Project, "", self.found_project()),
         ];
         for (layer, variable, usual) in layers {
-            let named = self.environment.get(variable);
+            let named = self.environment.get(variable).filter(|path| !path.is_empty());
             let path = match named {
-                Some(path) if path.is_empty() => continue,
                 Some(path) => Some(self.directory.clone().unwrap_or_default().join(path)),
                 None => usual,
             };

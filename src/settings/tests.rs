@@ -213,7 +213,7 @@ fn variables_name_other_files() {
         TestMachine::new().file("x.toml", "qos = 'x'").file(USER, "qos = 'u'").variable("HSCHED_CONFIG", path)
     };
     assert_snapshot!(named("../../../x.toml").show(), @"qos = x (/home/project/deep/../../../x.toml:1)");
-    assert_snapshot!(named("").show(), @"");
+    assert_snapshot!(named("").show(), @"qos = u (/home/.config/hsched/config.toml:1)");
     assert_snapshot!(named("missing.toml").show(), @"/home/project/deep/missing.toml: cannot be read: No such file or directory (os error 2); HSCHED_CONFIG names this file");
     assert!(CommandLineSetting::set("account").is_err());
 }

@@ -57,7 +57,7 @@ class LossCheck:
                 knows = True
                 if is_mean:
                     self._look_at_labels(node, samples)
-        if reduction == "mean" and type(top).__name__.startswith("SumBackward"):
+        if reduction == "mean" and type(top).__name__.startswith("SumBackward") and not _has_mean(top):
             self._warn("reduction", "the loss is a sum, but step.scale() took it for a mean: call step.scale(loss, reduction='sum')")
         if not knows and reduction == "mean" and has_label(batch, -100):
             self._warn_of_ignored(-100)
@@ -116,6 +116,28 @@ def _losses_of(top: Any) -> Iterator[Any]:
             yield node
         elif type(node).__name__.startswith(_ARITHMETIC):
             waiting += [inner for inner, _ in node.next_functions]
+
+
+def _has_mean(top: Any) -> bool:
+    """Returns whether a sum is one of means over samples, or of values that were stacked, which may be means."""
+    waiting, seen = [top], 0
+    while waiting and seen < _MOST_NODES:
+        node = waiting.pop()
+        seen += 1
+        name = type(node).__name__
+        if getattr(node, "_saved_reduction", None) == _MEAN or name.startswith(("Stack", "Cat")) or name.startswith("Mean") and _is_of_samples(node):
+            return True
+        if name.startswith(_ARITHMETIC):
+            waiting += [inner for inner, _ in node.next_functions]
+    return False
+
+
+def _is_of_samples(mean: Any) -> bool:
+    """Returns whether a mean is taken over the first dimension, which is that of the samples."""
+    dims = getattr(mean, "_saved_dim", ())
+    sizes = getattr(mean, "_saved_self_sym_sizes", None) or getattr(mean, "_saved_self_sizes", ())
+    signed = [dim - (1 << 64) if dim >= 1 << 63 else dim for dim in dims]  # torch stores them unsigned
+    return not signed or 0 in signed or -len(sizes) in signed
 
 
 def has_label(batch: Any, label: int) -> bool:

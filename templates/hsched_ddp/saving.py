@@ -140,6 +140,9 @@ class Saving:
         for key, value in self._position().items():
             if saved[key] != value:
                 raise ValueError("%s was written with %s %s, but this training has %s; %s" % (self.path, key, saved[key], value, _BOTH))
+        lacking = [name for name, _ in self._parts() if name not in saved["state"]]
+        if lacking:
+            raise ValueError("%s has no state of %s, which the program has added since: leave it out; %s" % (self.path, ", ".join(lacking), _BOTH))
         self.sampler.cut(saved["ranks"] if "ranks" in saved else len(saved["random"]))
         if "ranks" in saved:
             self.left = self.sampler.steps_of(saved["left"])

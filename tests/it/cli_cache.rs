@@ -197,7 +197,7 @@ fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_left_as_they_are() {
+fn files_of_other_versions_are_left_as_they_are() {
     let path = "home/.local/state/hsched/throughput.json";
     let check = |text: &str| {
         let sandbox = Sandbox::new();
@@ -216,11 +216,30 @@ fn files_that_cannot_be_used_are_left_as_they_are() {
     hint: the file was not changed: repair it, update hsched if a newer version wrote it, or move it away
     hint: hsched plan --no-cache does not use it
     "#);
-    let first = |text: &str| check(text).lines().next().unwrap_or_default().to_owned();
-    assert_snapshot!(first(&SPEEDS[..400]), @"error: ROOT/home/.local/state/hsched/throughput.json: not a file of measured speeds, or a damaged one: EOF while parsing a string at line 4 column 84");
-    assert_snapshot!(first(&SPEEDS.replace("0.336", "-1")), @"error: ROOT/home/.local/state/hsched/throughput.json: resnet18 on t4: its numbers are invalid");
+}
+
+#[test]
+fn damaged_files_are_a_warning_and_are_kept() {
+    let path = "home/.local/state/hsched/throughput.json";
+    let check = |text: &str| {
+        let sandbox = Sandbox::new();
+        sandbox.make_state();
+        fs::write(sandbox.path(path), text).expect("a file");
+        let told = sandbox.run("plan jobs.yaml --cluster cluster.yaml").exits(0).stderr;
+        for command in ["cache show", "cache export", "cache set m t4 5 --dry-run"] {
+            let ended = sandbox.run(command).exits(0);
+            assert!(ended.stderr.contains(told.trim_end()), "{command}: {}", ended.stderr);
+        }
+        assert_eq!(fs::read_to_string(sandbox.path(path)).expect("is there"), text);
+        sandbox.run("cache set m t4 5").exits(0);
+        let kept = fs::read_to_string(sandbox.path(&format!("{path}.damaged")));
+        assert_eq!(kept.expect("is kept"), text);
+        told
+    };
+    assert_snapshot!(check(&SPEEDS[..400]), @"warning: ROOT/home/.local/state/hsched/throughput.json is damaged (not a file of measured speeds, or a damaged one: EOF while parsing a string at line 4 column 84); hsched uses the speeds of the job files until it has measured new ones");
+    assert_snapshot!(check(&SPEEDS.replace("0.336", "-1")), @"warning: ROOT/home/.local/state/hsched/throughput.json is damaged (resnet18 on t4: its numbers are invalid); hsched uses the speeds of the job files until it has measured new ones");
     for damaged in ["", "{}", "[]", "null", "{\"schema\": \"hsched.cache/1\"}", "\u{0}\u{0}"] {
-        check(damaged);
+        assert!(check(damaged).contains("throughput.json is damaged ("), "{damaged}");
     }
 }
 

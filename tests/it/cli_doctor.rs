@@ -170,6 +170,6 @@ fn a_bundle_has_what_slurm_prints_and_names_nobody() {
     );
     let broken = sandbox.file("broken.tar.gz", [0x1f, 0x8b, 0, 1, 2]);
     let error = broken.run("inventory --from broken.tar.gz").fails(78);
-    assert!(error.contains("broken.tar.gz is compressed, but not a bundle"), "{error}");
+    assert!(error.contains("broken.tar.gz is compressed, but not a complete bundle"), "{error}");
     broken.run("doctor --dry-run").fails(2);
 }

@@ -9,7 +9,8 @@ use insta::assert_snapshot;
 use crate::cli_jobs::{SUBMIT, line, submitted};
 use crate::sandbox::Sandbox;
 
-/// Makes a script of a run record the start of its output, and print.
+/// Writes what a script of a run does: records the start of its output, unless it has done so, and prints a
+/// text.
 fn print(sandbox: &Sandbox, run: &str, job: &str, text: &str) {
     let folder = sandbox.state(&format!("runs/{run}/report/{job}"));
     fs::create_dir_all(&folder).expect("a folder");
@@ -22,7 +23,7 @@ fn print(sandbox: &Sandbox, run: &str, job: &str, text: &str) {
     file.write_all(text.as_bytes()).expect("writes");
 }
 
-/// Makes a script of a run record its end.
+/// Records the end of a script of a run, as the script does.
 fn end(sandbox: &Sandbox, run: &str, job: &str, id: u32, status: u8) {
     let path = sandbox.state(&format!("runs/{run}/report/{job}/ends"));
     fs::write(path, format!("{id} {status}\n")).expect("a file");

@@ -86,7 +86,8 @@ fn a_look_is_kept_and_the_doctor_removes_it() {
     assert!(!file.exists());
 }
 
-/// Returns a site that hides the jobs of others, with this line of the queue about a job of ours, and two weeks of looks.
+/// Returns a site that hides the jobs of others, with two weeks of looks, and with this line of the queue
+/// about a job of ours, or an empty queue if the line is empty.
 fn learnt_site(queue: &str) -> Sandbox {
     let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().expect("a user").name;
     let sandbox = site("PrivateData = jobs", &[queue.replace("@ME@", &me)]);
@@ -146,7 +147,8 @@ fn the_start_of_a_pending_job_is_learnt_by_what_it_has_waited() {
     assert!(median(&old) < median(&new), "{old} {new}");
 }
 
-/// An incomplete write ends the process; in any case, the earlier data can be read again.
+/// A write beyond the limit of file sizes kills hsched; whatever it wrote before, the earlier looks can still
+/// be read.
 #[test]
 fn a_command_that_is_killed_while_it_writes_loses_no_look() {
     let sandbox = site("PrivateData = jobs", &[]);

@@ -4,12 +4,25 @@ use insta::assert_snapshot;
 
 use crate::sandbox::{CLUSTER, Sandbox, THREE};
 
-/// Returns a job file with one job and these additional lines.
+/// Returns a job file with one job, which has these additional keys.
 fn job(more: &str) -> String {
     format!(
         "jobs:\n  - {{name: vit, samples_per_epoch: 100, epochs: 2, global_batch: 10, model_size: 1MB, command: train,\n     \
          throughput: {{v100: 10}}, {more}}}\n"
     )
+}
+
+#[test]
+fn a_probe_of_a_job_that_fits_no_gpu_type_says_so() {
+    let nodes = ["n1|gpu*|1:00:00|idle|gpu:v100:4|gpu:v100:0|0/8/0/8|64000|0|(null)|none"];
+    let sandbox = Sandbox::with_slurm().printing("sinfo", &nodes).file("one.yaml", job("gpu_types: [h100]"));
+    let two = job("gpu_types: [h100]") + &job("").replace("jobs:\n", "").replace("name: vit", "name: bert");
+    let sandbox = sandbox.file("two.yaml", two);
+    assert_snapshot!(sandbox.run("probe one.yaml").fails(3), @"error: cannot measure anything: vit: no h100 here: the cluster has v100");
+    let ran = sandbox.run("probe two.yaml --all --dry-run").exits(3);
+    assert_eq!(ran.stderr, "warning: vit: no h100 here: the cluster has v100\n");
+    assert!(ran.stdout.contains("bert"), "{}", ran.stdout);
+    assert!(sandbox.calls("sbatch").is_empty());
 }
 
 #[test]

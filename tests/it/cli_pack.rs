@@ -1,5 +1,7 @@
 //! `hsched submit --pack`: submissions, output and refusals.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
@@ -36,6 +38,19 @@ fn a_dry_run_prints_the_json_of_what_would_be_submitted() {
         allocations.iter().map(|allocation| allocation["text"].as_str().expect("a text")).collect();
     assert_eq!(texts.concat(), sandbox.run(&format!("{PACK} --at-most 5 --dry-run")).succeeds());
     assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("together").exists());
+}
+
+#[test]
+fn more_gpus_than_any_node_has_are_a_warning() {
+    let nodes = ["n1|gpu*|1:00:00|idle|gpu:v100:4|gpu:v100:0|0/8/0/8|64000|0|(null)|none"];
+    let sandbox = sweep(1, ", max_gpus: 1, throughput: {v100: 5}").printing("sinfo", &nodes);
+    let said = |gpus: &str| {
+        sandbox.run(&format!("submit --together jobs.yaml --gpus {gpus} --time 1h --dry-run")).exits(0).stderr
+    };
+    let warning =
+        "warning: a Slurm job of 1 node with gpu:v100:200 each cannot start: the cluster has 0 such nodes";
+    assert!(said("v100:200").contains(warning), "{}", said("v100:200"));
+    assert!(!said("v100:1").contains("cannot start"), "{}", said("v100:1"));
 }
 
 #[test]
@@ -155,6 +170,43 @@ fn the_last_pool_is_the_newest_whatever_its_name() {
     }
     let note = sandbox.run("results s").exits(0).stderr;
     assert!(note.ends_with("/together/20261127-alpha\n"), "{note}");
+}
+
+#[test]
+fn options_without_effect_on_a_pool_are_refused() {
+    let sandbox = sweep(2, ", max_gpus: 1");
+    for option in ["--queue", "--race 2", "--pin", "--may limit"] {
+        for pool in ["--pack", "--together"] {
+            let command = format!("{PACK} --dry-run {option}").replace("--pack", pool);
+            let refused = sandbox.run(&command).fails(2);
+            assert!(refused.contains("cannot be used with"), "{command}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_pool_is_not_mistaken_for_the_last_one() {
+    let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
+    sandbox.run(PACK).succeeds();
+    let sandbox = sandbox.program("sbatch", "echo 'sbatch: error: invalid partition specified' >&2; exit 1");
+    for pool in ["--at-most 1", "--at-most 2", "--at-most 2 --array"] {
+        let refused = sandbox.run(&format!("{PACK} {pool}").replace("r1", "r2")).fails(1);
+        assert!(refused.contains("hint: no job was added"), "{refused}");
+        assert!(!sandbox.state("together/r2").exists(), "{pool}");
+    }
+    // The pool that exists stays.
+    sandbox.run(PACK).fails(1);
+    assert!(sandbox.run("results s").exits(0).stderr.ends_with("/together/r1\n"));
+}
+
+#[test]
+fn a_pool_is_found_behind_many_newer_ones() {
+    let sandbox = sweep(2, ", max_gpus: 1").program("sbatch", "echo 77");
+    sandbox.run(PACK).succeeds();
+    for number in 0..30 {
+        fs::create_dir(sandbox.state(&format!("together/n{number}"))).expect("a folder");
+    }
+    assert!(sandbox.run("results s").exits(0).stderr.ends_with("/together/r1\n"));
 }
 
 #[test]

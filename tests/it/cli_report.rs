@@ -173,7 +173,8 @@ fn a_state_directory_is_a_page_with_its_sweep() {
     assert!(report["jobs"][0]["arrival_s"].as_f64().is_some_and(|at| at.abs() < 1000.0), "{report}");
 }
 
-/// Returns the page as rendered by a headless browser, and the messages of the browser; `None` if there is no browser.
+/// Returns the page as rendered by a headless browser, and the messages of the page's console; `None` if
+/// there is no browser.
 fn in_browser(page: &Path) -> Option<(String, String)> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let browser = names.into_iter().find(|name| {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// A sweep of six jobs, one of which fails; the accuracy falls from epoch to epoch, the loss is constant.
+/// A sweep of six jobs, one of which fails; the accuracy falls from epoch to epoch, the loss of each job is
+/// constant.
 const JOBS: &str = r#"jobs:
   - name: lr
     samples_per_epoch: 10

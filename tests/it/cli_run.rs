@@ -1,4 +1,4 @@
-//! `hsched run`: jobs on the devices of this machine, until their end and through all interruptions.
+//! `hsched run`: jobs on the devices of this machine, until their end and through interruptions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,7 +124,7 @@ impl Bench {
         assert!(self.reported(job).values().all(|count| *count == 1), "{job}: {:?}", self.reported(job));
     }
 
-    /// Returns the processes of jobs in this directory.
+    /// Returns the command lines of the processes of jobs in this directory.
     pub fn processes(&self) -> Vec<String> {
         let mark = format!("HSCHED_CHECKPOINT_DIR={}", self.sandbox.work("").display());
         let of = |entry: std::io::Result<fs::DirEntry>| {
@@ -137,7 +137,7 @@ impl Bench {
         fs::read_dir("/proc").expect("a folder").filter_map(of).collect()
     }
 
-    /// Returns the running guards in this directory.
+    /// Returns the process ids of the guards in this directory.
     pub fn guards(&self) -> Vec<i32> {
         let root = self.sandbox.path("").display().to_string();
         let of = |entry: std::io::Result<fs::DirEntry>| {

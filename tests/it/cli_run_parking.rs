@@ -161,7 +161,7 @@ fn a_job_moves_to_the_hosts_memory_where_another_may_not_fit_beside_it() {
 }
 
 /// The long job needs more memory than a slot has. A job with `FULL` fails if it starts or resumes beside
-/// another.
+/// another job with `FULL`.
 #[test]
 fn a_parked_job_with_a_gpu_of_its_own_resumes_when_no_other_run_is_on_it() {
     let on_v100 = |entry: String| entry.replace("{cpu: 1000}", "{v100-16gb: 1000}");

@@ -93,8 +93,8 @@ fn nothing_is_kept_of_a_script_that_slurm_refuses() {
     assert_eq!((script(&sandbox), sandbox.runs().len()), (Value::Null, 0));
 }
 
-/// hsched dies with sbatch, before or after Slurm has the job: the next hsched looks for the job in the
-/// queue, and does not submit it again.
+/// hsched is killed while sbatch runs, before or after Slurm has the job: the next hsched looks for the job
+/// in the queue, and does not submit it again.
 #[test]
 fn a_script_is_not_submitted_twice_when_hsched_is_killed() {
     for has_job in [true, false] {
@@ -232,7 +232,7 @@ fn a_move_goes_on_where_hsched_was_killed() {
     let sandbox = with_script().variable("MINE", "yes");
     sandbox.run("submit train.sh --may type").exits(0);
     between(&sandbox);
-    // The job is still pending, so it is cancelled again, and nothing is submitted.
+    // The job is still pending, so it is cancelled, and nothing is submitted yet.
     let pending = line(&sandbox, (1, "1"), "PENDING", 0);
     let sandbox = sandbox.printing("squeue", &[&pending]);
     sandbox.run("watch --once").exits(0);

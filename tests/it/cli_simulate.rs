@@ -191,6 +191,9 @@ fn flags_without_effect_on_single_tasks_are_refused() {
         assert!(said.contains(&format!("{name} does not work with hare")), "{said}");
     }
     assert!(simulate("--sweep restart-cost=0s,60s").fails(2).contains("--restart-cost does not work"));
+    // Another policy of the list uses the flag.
+    let both = sandbox.run(&format!("{FILES} --policy hare,horizon --restart-cost 5s")).exits(0);
+    assert!(both.stderr.contains("note: --restart-cost has no effect with hare, which"), "{}", both.stderr);
     let table = simulate("").succeeds();
     assert!(!table.lines().next().expect("a line").contains("restart"), "{table}");
 }

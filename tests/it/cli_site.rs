@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 
 const SPEED: &str = "throughput: {cpu: 2000}";
 
-/// Stands for the program that starts a command in an image: writes its first two arguments to the file
+/// Stands in for the program that starts a command in an image: appends its first two arguments to the file
 /// `started`, then runs the command.
 const BOX: &str = "echo \"$1 $2\" >>started; shift 2; exec \"$@\"\n";
 

@@ -69,7 +69,7 @@ fn a_job_file_says_how_many_slots_there_are() {
 fn an_unfinished_job_of_an_earlier_file_lowers_the_number_of_slots() {
     let sandbox = sandbox(sweep("1, 2, 3", "    slots: 3\n", DONE))
         .file("earlier.yaml", sweep("4", "    gpus: 2\n", DONE));
-    // Its two GPUs are not here.
+    // The job needs two GPUs, and only one is here.
     sandbox.run("run earlier.yaml --devices a100:1 --simulated").exits(3);
     let told = sandbox.run("run jobs.yaml --devices a100:1 --simulated --dry-run").exits(0).stdout;
     assert_eq!(started(&told), 1, "{told}");

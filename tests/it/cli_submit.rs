@@ -1,4 +1,4 @@
-//! `hsched submit`: the arguments of sbatch, the stored data, and all possible answers of sbatch.
+//! `hsched submit`: the arguments of sbatch, the stored data, and answers of sbatch of every kind.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -29,15 +29,15 @@ fn answering(lines: &str) -> Sandbox {
 #[test]
 fn each_job_is_given_to_sbatch_with_the_users_options_as_they_are() {
     let sandbox = three_jobs();
-    let ran = sandbox
-        .run(&format!("{SUBMIT} -j vgg19 -j resnet18 -j vgg19 -- --exclusive -C 'a b' --mail-user=x@y '*'"));
+    let ran =
+        sandbox.run(&format!("{SUBMIT} -j vgg19 -j resnet18 -j vgg19 -- --exclusive -C 'a b' --wckey '*'"));
     assert_snapshot!(ran.succeeds(), @r"
     resnet18: submitted as job 1
     vgg19: submitted as job 2
     ");
     let calls = sandbox.calls("sbatch");
     let script = |job: &str| sandbox.state(&format!("runs/r1/{job}.sbatch")).display().to_string();
-    let options = ["--parsable", "--exclusive", "-C", "a b", "--mail-user=x@y", "*"];
+    let options = ["--parsable", "--exclusive", "-C", "a b", "--wckey", "*"];
     let expected =
         ["resnet18", "vgg19"].map(|job| [&options[..], &[script(job).as_str()]].concat().join("|"));
     assert_eq!(calls.iter().map(|call| call.join("|")).collect::<Vec<_>>(), expected);

@@ -57,6 +57,38 @@ fn changes(json: &Value) -> Vec<String> {
 }
 
 #[test]
+fn a_script_at_a_limit_waits_for_the_limit() {
+    let mut queue = queue();
+    queue["jobs"] = json!([queue["jobs"][0]]);
+    queue["jobs"][0]["account"] = json!("bio");
+    queue["accounts"] = json!([{ "name": "bio" }]);
+    queue["limits"] = json!([{ "holder": "a:bio", "name": "GrpTRES", "tres": "gres/gpu", "max": 3 }]);
+    let sandbox = small().file("queue.json", queue.to_string());
+    let text = sandbox.run(LOOK).succeeds();
+    assert!(
+        text.contains("The limit of account bio (3 GPUs) is reached: 2 in use by others, 0 by you."),
+        "{text}"
+    );
+    assert!(!text.contains("it may wait for CPUs"), "{text}");
+    let limits = &sandbox.run(&format!("{LOOK} --format json")).json()["queues"][0]["reached_limits"];
+    assert_eq!((&limits[0]["holder"], &limits[0]["jobs"]), (&json!("a:bio"), &json!([])));
+}
+
+#[test]
+fn a_start_at_once_without_known_limits_is_conditional() {
+    let mut queue = queue();
+    queue["jobs"] = json!([]);
+    let start = |queue: &Value| small().file("queue.json", queue.to_string()).run(LOOK).succeeds();
+    assert!(start(&queue).contains("It would start at once.\n"));
+    queue["accounts"] = json!([{ "name": "bio" }]);
+    let condition =
+        "It would start at once, if no limit of an account or QOS delays it: these limits are unknown.";
+    assert!(start(&queue).contains(condition), "{}", start(&queue));
+    queue["limits"] = json!([]);
+    assert!(start(&queue).contains("It would start at once.\n"));
+}
+
+#[test]
 fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
     let text = small().run(LOOK).succeeds();
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -113,6 +145,14 @@ fn a_change_is_written_in_place_and_the_old_script_is_kept() {
         1 + changes(&json).iter().position(|change| change == "--time=06:00:00").expect("a shorter limit");
     let diff = "--- train.sh\n+++ train.sh\n@@ line 4 @@\n-#SBATCH --time=24:00:00   # to be safe\n+#SBATCH --time=06:00:00   # to be safe\nCosts you: Slurm ends the job after 6 h; how long it runs is unknown.\n";
     assert_eq!(sandbox.run(&format!("{LOOK} --apply {number} --dry-run")).succeeds(), diff);
+    let told = sandbox.run(&format!("{LOOK} --apply {number} --dry-run --format json")).exits(0).json();
+    let lines = json!([{
+        "line": 4, "before": "#SBATCH --time=24:00:00   # to be safe", "after": ["#SBATCH --time=06:00:00   # to be safe"],
+    }]);
+    assert_eq!(
+        (&told["schema"], &told["kept_as"], &told["lines"]),
+        (&json!("hsched.when-apply/1"), &Value::Null, &lines)
+    );
     assert_eq!(fs::read_to_string(&script).expect("a script"), SCRIPT);
     assert!(!sandbox.work("train.sh.bak").exists());
     let said = sandbox.run(&format!("{LOOK} --apply {number}")).succeeds();
@@ -177,7 +217,8 @@ fn another_gpu_type_needs_a_word() {
     assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
 }
 
-/// Slurm preempts jobs of a partition for those of one with a higher tier, even if both are of one user.
+/// If Slurm preempts by partition, it stops jobs of a preemptible partition for those of one with a higher
+/// tier, even if both are of one user.
 #[test]
 fn what_stops_a_running_job_of_ones_own_says_so() {
     let mut queue = queue();
@@ -399,6 +440,11 @@ fn a_change_is_submitted_once_and_leaves_the_script_alone() {
     let costs = "Slurm ends the job after 1 h 30 min; the 1 past run took 1 h";
     assert_eq!(dry.stderr, format!("note: costs you: {costs}\n"));
     assert_eq!(dry.stdout, "sbatch --parsable '--time=20:00:00' '--comment=x' '--time=01:30:00' train.sh\n");
+    let told = sandbox.run(&format!("{look} --submit 1 --dry-run --format json -- --comment=x")).exits(0);
+    assert_eq!(told.stderr, "");
+    let told = told.json();
+    assert_eq!((&told["schema"], &told["job_id"]), (&json!("hsched.when-submit/1"), &Value::Null));
+    assert_eq!((&told["costs"], &told["command"]), (&json!(costs), &json!(dry.stdout.trim_end())));
     assert!(sandbox.calls("sbatch").is_empty());
     let done = sandbox.run(&format!("{look} --submit 1")).succeeds();
     assert_eq!(done, format!("Submitted as job 1. Costs you: {costs}.\n"));

@@ -204,6 +204,22 @@ fn what_the_controller_says_now_counts_and_a_change_is_made_in_place() {
 }
 
 #[test]
+fn no_job_has_the_id_zero() {
+    let sandbox = live(&shown(&[]));
+    sandbox.run("why 8 --futures 5 --budget 1h").exits(0);
+    for id in ["0", "000", "0_1"] {
+        let error = sandbox.run(&format!("why {id}")).fails(1);
+        assert!(error.contains(&format!("{id}: Slurm knows no such ")), "{error}");
+    }
+    sandbox.run("why 0 --apply 1").fails(1);
+    let calls = sandbox.calls("scontrol");
+    assert!(
+        !calls.iter().any(|call| call[0] == "update" || call.ends_with(&["job".into(), "0".into()])),
+        "{calls:?}"
+    );
+}
+
+#[test]
 fn a_list_that_nobody_has_read_is_shown_and_nothing_is_changed() {
     let sandbox = live(&shown(&[]));
     let first = sandbox.run("why 8 --apply 1 --futures 5 --budget 1h").exits(2);

@@ -221,7 +221,7 @@ fn a_damaged_wish_is_set_aside_and_the_others_are_carried_out() {
     let path = wishes(&sandbox)[0].clone();
     let whole = fs::read(&path).expect("a file");
     let rules = rules();
-    // One bit of each byte.
+    // Every ninth bit, so that all places within a byte are tried.
     for bit in (0..8 * whole.len()).step_by(9) {
         let mut flipped = whole.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);

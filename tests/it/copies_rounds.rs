@@ -117,7 +117,8 @@ print("done")
     assert_eq!(python::run(&python, &["-"], input), "done\n");
 }
 
-/// Files that are damaged or forged before and while copies train: no copy fails, and every step is merged once.
+/// Files are damaged or forged before copies train, and after all copies were killed: no copy fails, and
+/// every step is merged once.
 #[test]
 fn copies_go_on_past_damaged_and_forged_rounds() {
     let Some(python) = python::with_torch() else { return };
@@ -204,8 +205,7 @@ print("done")
     assert_eq!(python::run(&python, &["-"], input), "done\n");
 }
 
-/// A copy that is killed gets no more steps, and the others have work in every round: its death costs one
-/// round and a little more.
+/// A copy that is killed is a member of at most one later round, and every member of a round gets steps.
 #[test]
 fn a_killed_copy_gets_no_steps_and_is_not_waited_for_again() {
     let Some(python) = python::with_torch() else { return };

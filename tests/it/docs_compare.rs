@@ -42,7 +42,8 @@ pub(crate) fn compared(line: &str, is_estimated: bool) -> String {
     without_durations(&words.collect::<Vec<_>>()).join(" ")
 }
 
-/// Returns masked words with one word for each duration: on a busy machine, seconds become minutes.
+/// Returns masked words with `DURATION` for each duration, and with `DURATION ago` for `just now`: on a busy
+/// machine, seconds become minutes.
 fn without_durations(words: &[String]) -> Vec<&str> {
     const UNITS: [&str; 5] = ["ms", "s", "min", "h", "d"];
     let mut kept: Vec<&str> = Vec::new();

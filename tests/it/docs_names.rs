@@ -49,8 +49,9 @@ impl Repository {
         Self { paths, texts, types }
     }
 
-    /// Returns whether a path exists or, if its first part is not a folder of the root, whether the path of
-    /// any file ends with it. `None` if the text is not the name of a file in the repository.
+    /// Returns whether a path exists; of a path with `*`, whether the path of any file begins with the part
+    /// before it. If the first part is not a folder of the root, returns whether the path of any file ends
+    /// with the text. `None` if the text does not look like the name of a file in the repository.
     fn has_file(&self, name: &str) -> Option<bool> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || "._-/*".contains(c);
         // Names in capitals stand for others: `src/commands/NAME.rs`.
@@ -79,7 +80,7 @@ impl Repository {
     }
 
     /// Returns whether a type exists and, for `TYPE::MEMBER`, whether any program contains the member's name;
-    /// `None` if the text is not the name of a type.
+    /// `None` if the text does not look like the name of a type, or is one of [`OF_OTHERS`].
     fn has_type(&self, name: &str) -> Option<bool> {
         let (name, member) =
             name.split_once("::").map_or((name, None), |(name, member)| (name, Some(member)));

@@ -1,9 +1,11 @@
-//! Every command line in the documents runs, and every output shown is compared with what the command prints now.
+//! Every command line in the documents runs, except those in `NOT_RUN`, and every output shown is compared
+//! with what the command prints now.
 //!
-//! A command is a line of a code block that begins with `$ `, or with `hsched ` in blocks without `$ `; the
-//! lines after it, up to the next one, are its output. A line `…` stands for any lines. A command exits with
-//! 0, unless its block states another code (`console exit=3`). All commands of a page run one after the other
-//! in one directory, which `tests/documents/pages/PAGE.sh` prepares.
+//! A command is a line of a code block that begins with `$ `, or with `hsched ` in blocks without `$ `. The
+//! lines after a command with `$ `, up to the next one, are its output; the output of other commands is not
+//! compared. A line `…` stands for any lines. A command exits with 0, unless its block states another code
+//! (`console exit=3`). All commands of a page run one after the other in one directory, which
+//! `tests/documents/pages/PAGE.sh` prepares.
 //! `HSCHED_DOCS=write cargo test --test it docs_run` writes the current output of the commands into the
 //! pages.
 
@@ -66,7 +68,7 @@ struct Shown {
     /// Number of the first line after the command, from 0.
     begin: usize,
     command: String,
-    /// The expected output; `None` for blocks without output.
+    /// The expected output; `None` for a command without `$ `.
     output: Option<Vec<String>>,
     is_estimated: bool,
     exit: i32,
@@ -167,7 +169,12 @@ impl Place {
             .env("DOCUMENTS", root().join("tests/documents"))
             .env("PLACE", path)
             .env("TZ", &self.zone)
-            .envs([("USER", "you"), ("LC_ALL", "C.UTF-8"), ("COLUMNS", "110"), ("HSCHED_SITE_CONFIG", "")])
+            .envs([
+                ("USER", "you"),
+                ("LC_ALL", "C.UTF-8"),
+                ("COLUMNS", "110"),
+                ("HSCHED_SITE_CONFIG", "/dev/null"),
+            ])
             .stdin(Stdio::null())
             .stdout(said.try_clone().expect("a file"))
             .stderr(said)
@@ -220,7 +227,7 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
             lines.map(|line| compared(line, example.is_estimated)).collect::<Vec<_>>()
         };
         let shown_lines: Vec<String> = output.iter().map(|line| line.trim_end().to_owned()).collect();
-        // If no output is shown, only the command matters.
+        // If no output is shown, only the exit code is checked.
         if !shown_lines.is_empty() && !matches(&of(&shown_lines), &of(&printed)) {
             wrong.push(format!(
                 "{name}:{}: {} prints\n{}\nnot\n{}",

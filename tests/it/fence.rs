@@ -359,8 +359,8 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
 
 #[test]
 fn an_output_that_another_user_laid_is_refused() {
-    // Makes `name` a link of another user in a directory that all users can write to; returns false if only
-    // root can do that.
+    // Makes `name` a link of another user in a directory that all users can write to; returns false if this
+    // process is not root and thus cannot do that.
     let plant = |sandbox: &Sandbox, name: &str| {
         fs::set_permissions(sandbox.work(""), fs::Permissions::from_mode(0o777)).expect("a mode");
         symlink(sandbox.path("elsewhere"), sandbox.work(name)).expect("a link");

@@ -31,7 +31,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("apptainer", "while [ \"$1\" != image.sif ]; do shift; done; shift; exec \"$@\""),
 ];
 
-/// The name and the text of each script, and the expected output of its training.
+/// The name and the text of each script, and the end of a line that its training must print.
 const SCRIPTS: [(&str, &str, &str); 10] = [
     (
         "alliance",

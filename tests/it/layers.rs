@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each crate and the crates that it may use: the table of ARCHITECTURE.md.
+/// Each crate and exactly the crates of this repository that it uses, except in tests: the table of
+/// ARCHITECTURE.md.
 const CRATES: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("plan", &["model"]),

@@ -1,4 +1,5 @@
-//! A job script considers its ranks done only when each has recorded it: `srun` also returns 0 when it lost nodes.
+//! A job script considers its ranks done only when each has recorded it: `srun` can return 0 although it lost
+//! nodes.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! All integration tests in one binary; each file in this folder is one module.
+//! The integration tests of the program in one binary; each Rust file in this folder is one module.
 
 #![expect(unreachable_pub, reason = "the modules of a test binary share helpers")]
 #![expect(clippy::disallowed_methods, reason = "tests run programs, wait for them and read what they wrote")]

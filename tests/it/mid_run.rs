@@ -56,5 +56,5 @@ fn states_that_cannot_be_are_refused() {
     assert!(refused("steps_done: 100", "").contains("job a has done 100 of its 100 steps"));
     assert!(refused("arrival: 800s, steps_done: 1", "").contains("but arrives after the start of the trace"));
     let jobs = sandbox("", "").run("plan now.yaml --cluster lab.yaml").fails(78);
-    assert!(jobs.contains("now"), "{jobs}");
+    assert!(jobs.contains("now: is not a known key"), "{jobs}");
 }

@@ -1,4 +1,4 @@
-//! MLF-H and MLF-RL: priorities and placements of task graphs as on the page of MLF-H, the order of whole
+//! MLF-H and MLF-RL: priorities and placements of task graphs in two worked examples, the order of whole
 //! jobs, early stops, deadlines, and trained networks.
 
 use serde_json::Value;
@@ -31,7 +31,7 @@ fn demand(gpu: f64, cpu: f64, memory: f64, bandwidth: f64) -> String {
     format!("{{\"gpu\": {gpu}, \"cpu\": {cpu}, \"memory\": {memory}, \"bandwidth\": {bandwidth}}}")
 }
 
-/// Returns the page's second example.
+/// Returns the trace of a worked example: two tasks run on three nodes, and three wait.
 fn three_servers() -> String {
     let [r0, r1, w, v] = [
         demand(0.5, 4.0, 16.0, 2.0),
@@ -71,7 +71,7 @@ fn waiting_tasks_get_the_places_of_the_page() {
     assert_eq!(round["queued"], Value::Array(Vec::new()));
 }
 
-/// Returns the page's third example; on the page, its restarts take 30 s.
+/// Returns the trace of a worked example with an overloaded GPU; its figures are for restarts of 30 s.
 fn overloaded() -> String {
     let [x0, x1, y, z] = [
         demand(0.4, 8.0, 20.0, 2.0),

@@ -1,4 +1,4 @@
-//! No file of this folder is forgotten: each is a module of `main.rs`.
+//! No Rust file of this folder is forgotten: each is a module of `main.rs`.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `hsched submit SCRIPT --pieces`: its submissions, and the ends of pieces, with programs that stand for Slurm's.
+//! `hsched submit SCRIPT --pieces`: its submissions, and the ends of pieces, with programs that stand in for
+//! Slurm's.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -15,7 +16,7 @@ fn with(body: &str) -> Sandbox {
         .program("sbatch", "echo 8")
 }
 
-/// Submits the script in pieces of twelve hours, and returns the script that Slurm gets.
+/// Submits the script in pieces of twelve hours, and returns the path of the script that Slurm gets.
 fn wrapper(sandbox: &Sandbox, options: &str) -> PathBuf {
     let json = sandbox.run(&format!("submit train.sh --pieces 12h --format json {options}")).exits(0).json();
     assert_eq!((&json["schema"], &json["jobs"][0]["job_id"]), (&"hsched.submit/1".into(), &"8".into()));
@@ -42,7 +43,8 @@ fn ended(child: Child) -> (Option<i32>, String) {
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
-/// Returns how a piece of a script ends, its output, and its last calls to Slurm.
+/// Returns the exit status of a piece of a script, its stderr, and the last calls of `scontrol` and
+/// `scancel`.
 fn end_of(body: &str, options: &str) -> (Option<i32>, String, String) {
     let sandbox = with(body);
     let wrapper = wrapper(&sandbox, options);

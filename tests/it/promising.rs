@@ -69,7 +69,7 @@ fn in_a_queue_they_get_the_free_gpus_and_their_requests_are_submitted_first() {
     assert_eq!(submitted(0, &usual), "a b c d e");
 }
 
-/// The rule `halving` compares early runs with few others, so a sorted grid would lose its best runs.
+/// The rule `halving` compares early runs with few others, so a sorted grid could lose its best runs.
 #[test]
 fn runs_that_halving_compares_start_shuffled_unless_the_user_sorts_them() {
     let order = |more: &str, gpus: u32| {

@@ -165,8 +165,9 @@ fn a_job_without_a_request_is_kept_as_waiting_and_told_why_beside_others() {
     // Nothing is submitted or stored.
     let dry = sandbox.run("submit both.yaml --queue --futures 4 --budget 1h --dry-run");
     assert!(!line(&dry).contains("kept") && !dry.stderr.contains("watch --queue follows"), "{}", dry.stderr);
-    let json = sandbox.run("submit both.yaml --race 2 --futures 4 --job train --format json --restart");
-    assert!(!json.stderr.contains(follow), "{}", json.stderr);
+    let sandbox = site("", &[]).file("both.yaml", LONG.trim_end_matches(']').to_owned() + ", " + other + "]");
+    let json = sandbox.run("submit both.yaml --queue --futures 4 --budget 1h --run-id r1 --format json");
+    assert!(json.stdout.contains("\"schema\"") && !json.stderr.contains(follow), "{}", json.stderr);
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn a_job_of_several_requests_is_named_once() {
 
 #[test]
 fn what_was_foretold_is_kept_scored_and_corrects() {
-    // Regardless of the day, the job on the GPUs may run for eleven more hours.
+    // Regardless of the day, the jobs on the GPUs may run for eleven more hours.
     let since = (chrono::Local::now() - chrono::TimeDelta::hours(1)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let queue =
         [others("v1", "v100"), others("t1", "t4")].map(|line| line.replace("2026-11-22T10:00:00", &since));

@@ -1,4 +1,5 @@
-//! A real Slurm for the tests of this process: started on first use, and removed with the process.
+//! Real Slurm clusters for the tests of this process: one that tests share, started on first use and removed
+//! with the process, and clusters for single tests.
 
 use std::ffi::OsString;
 use std::fs;
@@ -36,7 +37,8 @@ const JANITOR: &str = r#"cat; "$1" down --dir "$2/cluster"; rm -rf "$2""#;
 static SHARED: LazyLock<Result<Cluster, String>> =
     LazyLock::new(|| Cluster::start(&repository().join("tests/it/real.nodes"), STEADY, &[]));
 
-/// Returns the cluster of `real.nodes` that all tests share; `None`, with a message, if it cannot exist.
+/// Returns the cluster of `real.nodes`, which the tests that start no other one share; `None`, with a
+/// message, if it could not be started.
 pub fn shared() -> Option<&'static Cluster> {
     started(&SHARED)
 }
@@ -46,7 +48,7 @@ pub fn started(cluster: &'static Result<Cluster, String>) -> Option<&'static Clu
     cluster.as_ref().map_err(|why| skip(why)).ok()
 }
 
-/// Starts a cluster for one test alone.
+/// Starts a cluster for one test alone; returns `None`, with a message, if that fails.
 ///
 /// `timeouts` are Slurm's for nodes, messages and connections, in seconds.
 pub fn start(nodes: &Path, timeouts: &str) -> Option<Cluster> {
@@ -110,7 +112,7 @@ impl Cluster {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C in a terminal must not reach the cluster.
+            // Ctrl-C in a terminal must not end the janitor before it has stopped the cluster.
             .process_group(0)
             .spawn();
         let alive = janitor.map_err(|error| format!("sh: {error}"))?.stdin.expect("its input is a pipe");

@@ -108,8 +108,8 @@ fn the_curves_are_of_many_kinds() {
     assert!(diverged >= 10 && stepped >= 10, "{diverged} diverged, {stepped} with steps");
 }
 
-/// Returns the fraction of last metrics within the band: over all curves, by half of the families, and by the
-/// observed part of the curve.
+/// Returns the fraction of last metrics within the band: over all curves that reach their last epoch, by half
+/// of the families, and by the observed part of the curve.
 fn held(curves: &[Curve]) -> (f64, [f64; 2], [f64; 3]) {
     let families: Vec<&String> =
         curves.iter().map(|curve| &curve.family).collect::<BTreeSet<_>>().into_iter().collect();
@@ -187,7 +187,7 @@ fn few_stops_are_wrong_and_much_is_saved() {
     assert!(stops >= 100 && share(wrong, stops) <= 0.05 && saved >= 0.2);
 }
 
-/// Returns the number of abandoned targets, and the number of these that would have been reached.
+/// Returns the number of abandoned targets, and the number of these that the last epoch would have reached.
 fn given_up(curves: &[Curve]) -> (usize, usize) {
     let (mut given_up, mut wrong, mut out_of_reach, mut found) = (0, 0, 0, 0);
     for curve in curves.iter().filter(|curve| curve.is_whole()) {

@@ -11,7 +11,8 @@ use crate::real_cluster::start;
 use crate::real_user::{Done, TestUser, job, user, wait_for, wait_within};
 use crate::sandbox::write_program;
 
-/// Runs ranks, one of which fails at once while the others would run forever.
+/// Runs four ranks with a command that fails at once in one of them or in all, while the others would run
+/// forever; checks the end of the job and its output.
 fn check_crash(user: &TestUser<'_>, name: &str, command: &Value, exit: &str, message: &str) {
     let mut job = job(name, 4, "");
     job["command"] = command.clone();

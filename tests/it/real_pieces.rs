@@ -1,5 +1,5 @@
 //! `hsched submit SCRIPT --pieces` on a real Slurm: a script that does not use hsched trains to its end
-//! exactly once, despite all interruptions.
+//! exactly once, despite time limits and kills.
 
 use std::time::Duration;
 

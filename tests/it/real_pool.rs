@@ -107,7 +107,7 @@ impl<'a> Pool<'a> {
         Self { user, runs, state, allocations, began: RefCell::default(), running: RefCell::default() }
     }
 
-    /// Returns the lines of a run's log: its start or end, with the Slurm job and the time.
+    /// Returns the lines of a run's log: each is a start or an end, with the Slurm job and the time.
     fn log(&self, run: u32) -> Vec<(String, String, f64)> {
         let text = fs::read_to_string(self.user.folder.join(format!("log.{run}"))).unwrap_or_default();
         let line = |line: &str| {

@@ -57,7 +57,8 @@ fn tasks_of_an_array_run_each_job_once_although_an_answer_is_lost_and_the_leader
 fn the_next_task_continues_after_a_time_limit_and_the_last_one_submits_the_array_again() {
     let Some(cluster) = cluster() else { return };
     let user = TestUser::new(&cluster, "limits", "");
-    // A task works for about 24 s, so eight tasks with four runs at a time are not enough.
+    // A task takes runs for about 24 s, two at a time. A run takes a second and the time to start, so the
+    // eight tasks of an array are not enough for all runs.
     let options = ["--gpus", "cpu:2", "--time", "1m", "--at-most", "2", "--array"];
     let pool = Pool::submit(user, 300, 1.0, &options);
     let array = pool.allocations[0].split_once('_').expect("a task").0.to_owned();

@@ -13,7 +13,7 @@ use crate::sandbox::write_program;
 const NODES: &str =
     "partition gpu default max_time=infinite default_time=60\nv1 cpus=16 memory=8000 gpus=v100:4\n";
 
-/// Holds two GPUs until the file exists.
+/// Submits a Slurm job that holds two GPUs until the file exists; returns its id.
 fn other(user: &TestUser<'_>, file: &str) -> String {
     let wait = format!("while [[ ! -e {file} ]]; do sleep 0.1; done");
     let wrap = format!("--wrap=bash -c '{wait}'");

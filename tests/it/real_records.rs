@@ -92,7 +92,8 @@ impl Bench<'_> {
     }
 }
 
-/// Lets jobs end in every way that takes less than a minute.
+/// Lets jobs end by the loss of a node, by themselves, by a stop and by a cancellation; checks the records of
+/// their ends, the replies to requests, and predicted starts.
 fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     let variables = [("PATH".into(), cluster.path()), ("SLURM_CONF".into(), cluster.configuration().into())];
     let system = System::new(variables, Duration::from_secs(30));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::repository;
 use crate::real_user::{Done, TestUser, job, user, wait_within};
 
-/// Maximum wait for an epoch; several ranks import torch at once.
+/// Maximum wait for an epoch or for the end of a job; several ranks import torch at once.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Returns the Python with the newest torch that `tests/frameworks` installs; `None`, with a message, if there is none.
@@ -33,7 +33,7 @@ fn words(python: &str, kind: &str, more: &[&str]) -> Vec<String> {
     [python, &program, kind].iter().chain(more).map(|word| (*word).to_owned()).collect()
 }
 
-/// Runs the example on some nodes, on replicas of 2 V100 or of 1 T4, from the existing checkpoint.
+/// Runs the example on some nodes, on replicas of 2 V100 or of 1 T4, from the checkpoint if there is one.
 ///
 /// `stop_after` is an epoch after which it is asked to stop. Returns the plan's replicas: GPUs and batch of each.
 fn part(

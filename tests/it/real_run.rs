@@ -1,4 +1,5 @@
-//! `hsched run` in allocations of a real Slurm: ranks are steps, and jobs continue in the next allocation.
+//! `hsched run` in allocations of a real Slurm: the ranks of a job are one step, and jobs continue in the
+//! next allocation.
 
 use std::fs;
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ pub struct Together<'a> {
 }
 
 impl<'a> Together<'a> {
-    /// Submits jobs for one allocation of both nodes.
+    /// Submits jobs for one allocation of two nodes.
     pub fn submit(user: TestUser<'a>, jobs: &str, time: &str) -> Self {
         Self::submit_with(user, jobs, time, &[])
     }
@@ -141,7 +142,8 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
     assert_eq!(run.saved("wide").len(), after);
 }
 
-/// Returns the process of `hsched run` in a Slurm job, while there is one. Jobs of other clusters have the same ids.
+/// Returns the process of `hsched run` in a Slurm job of the user's cluster, while there is one. Jobs of
+/// other clusters can have the same ids.
 fn hsched_of(user: &TestUser<'_>, job: &str) -> Option<i32> {
     let configuration = user.cluster_folder().join("etc/slurm.conf");
     let wanted = [format!("SLURM_JOB_ID={job}"), format!("SLURM_CONF={}", configuration.display())];

@@ -13,7 +13,7 @@ use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::{ExecutionMode, Objective, Parameters};
 use serde_json::{Value, json};
 
-use crate::real_cluster::{STEADY, repository, try_start};
+use crate::real_cluster::{STEADY, repository, start};
 use crate::real_run::Together;
 use crate::real_user::{TestUser, wait_for, wait_within};
 use hsched_fixtures::sites::rules;
@@ -200,7 +200,7 @@ fn name(text: &str) -> JobName {
 fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     fs::write(nodes.path(), NODES).expect("writes");
-    let Ok(cluster) = try_start(nodes.path(), STEADY) else { return };
+    let Some(cluster) = start(nodes.path(), STEADY) else { return };
     let user = TestUser::new(&cluster, "night", "");
     let run = Together::submit(user, &json!({ "jobs": first() }).to_string(), "2m");
     wait_for("an epoch", || (run.job("gone").1 > 0).then_some(()));

@@ -52,12 +52,12 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     // start.
     assert_eq!(count(&user, "stopped", "limit"), count(&user, "up", "limit"));
     assert!(user.read("limit.out").contains("hsched: stop requested"), "{}", user.read("limit.out"));
-    // The rank reports that it saved, but wrote no checkpoint.
+    // The ranks report that they saved, but wrote no checkpoint.
     let said = "hsched: interrupted after epoch 0 of 1: it finished no epoch and wrote no checkpoint";
     assert!(user.read("saver.out").contains(said), "{}", user.read("saver.out"));
 }
 
-/// Stops a job between two epochs and submits it again; it resumes where it stopped.
+/// Stops a job after at least one epoch and submits it again; it resumes where it stopped.
 fn stop_and_go_on(user: &TestUser<'_>, first: &str) {
     let epochs = || user.reports("training").first().map_or(0, Vec::len);
     wait_for("an epoch of training", || (epochs() > 0).then_some(()));

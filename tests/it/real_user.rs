@@ -52,7 +52,7 @@ const ENDS: [&str; 9] = [
 /// Maximum time of a wait that has no limit of its own, far more than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A rank's command: records the environment and the directory of the rank.
+/// A rank's command: records the environment of the rank in a file of the folder `$PROBE`.
 pub const PROBE: &str =
     r#"mkdir -p "$PROBE" && env -0 >"$PROBE/$RANK.part" && mv "$PROBE/$RANK.part" "$PROBE/$RANK""#;
 
@@ -151,7 +151,8 @@ impl<'a> TestUser<'a> {
         fs::read_to_string(self.folder.join(name)).unwrap_or_default()
     }
 
-    /// Plans jobs on exactly the given GPUs, even if they are in use, and writes `plan.json`.
+    /// Plans jobs on exactly the given GPUs, even if they are in use, and writes `cluster.yaml`, `jobs.yaml`
+    /// and `plan.json`.
     ///
     /// `nodes` are names with their GPUs, as in a cluster file: `b1 {v100: 2}`.
     pub fn plan_over(&self, nodes: &[&str], jobs: &[Value]) -> Value {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -212,12 +213,13 @@ fn the_story_without_accounting_turn_by_turn_and_killed_halfway() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     fs::write(nodes.path(), NODES).expect("writes");
     let Some(cluster) = start(nodes.path(), "3/3/1") else { return };
-    let mut turns = 0;
+    let mut turns: u64 = 0;
     let _ = play(&cluster, &mut |user| {
         turns += 1;
         let mut one = watch(user, &["--once"]);
         if turns % 7 == 0 {
             // The kill may come at any point of the turn, even within a line of the journal.
+            std::thread::sleep(Duration::from_millis(turns * 37 % 400));
             let _ = one.0.kill();
         }
         wait_for("a turn", || one.0.try_wait().expect("a child"));

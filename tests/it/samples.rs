@@ -21,7 +21,7 @@ const RANK: &str = r#"
   hs_ticket=1 hs_token=7.0.1 hs_shell=$4; hs_rank_main '' "$3"
 "#;
 
-/// A stand-in for nvidia-smi, which prints after each interval, with an unsupported value.
+/// A stand-in for nvidia-smi, which prints at once and then once a second, with an unsupported value.
 const SMI: &str = r#"#!/bin/bash
 echo start >>"${0%/*}/starts"
 [[ $* == *'--query-gpu=index,uuid,utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1' ]] || exit 1
@@ -70,7 +70,8 @@ impl Node {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash")
     }
 
-    /// Returns a shell command that waits for the file `go`, or for the end of this node if the test fails.
+    /// Returns a shell command that waits for the file `go`, or for the removal of this node's folder if the
+    /// test fails.
     fn wait(&self) -> String {
         format!("while [ -e {0} ] && [ ! -e {0}/go ]; do sleep 0.05; done", self.path().display())
     }

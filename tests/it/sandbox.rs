@@ -46,7 +46,8 @@ pub struct Sandbox {
     variables: Vec<(String, String)>,
 }
 
-/// The result of a run of `hsched`; the sandbox's own path is `ROOT` in the texts.
+/// The result of a run of `hsched`; the sandbox's own path is `ROOT` in the texts. If a signal ended the run,
+/// the code is 128 plus its number.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -127,7 +128,10 @@ impl Sandbox {
     pub fn start(&self, program: &str, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         command.args(arguments).current_dir(self.work("")).env_clear();
-        command.env("HOME", self.path("home")).env("PATH", self.path("bin")).env("HSCHED_SITE_CONFIG", "");
+        command
+            .env("HOME", self.path("home"))
+            .env("PATH", self.path("bin"))
+            .env("HSCHED_SITE_CONFIG", "/dev/null");
         command.env("COLUMNS", "80");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command

@@ -1,4 +1,5 @@
-//! The JSON schemas of `docs/schemas`: all JSON in the tests conforms to them, without undescribed keys.
+//! The JSON schemas of `docs/schemas`: all JSON that hsched prints in a sandbox conforms to them, without
+//! undescribed keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -74,7 +75,8 @@ fn closed(mut schema: Value) -> Value {
     schema
 }
 
-/// Asserts that the JSON in a command's output, as a whole or line by line, conforms to its schema.
+/// Asserts that the JSON in a command's output, as a whole or line by line, conforms to its schema. An output
+/// that does not begin with `{` is not checked, nor are lines that are not JSON.
 #[track_caller]
 pub fn check(printed: &str) {
     if !printed.starts_with('{') {
@@ -147,7 +149,8 @@ fn add_rows(text: &mut String, whole: &Value, schema: &Value, path: &str) {
     }
 }
 
-/// Returns the target of a reference in the same file, or the name of the other file.
+/// Returns the target of a schema's reference in the same file, otherwise the schema itself; for a reference
+/// to another file, also the name of the schema there.
 fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> (&'a Value, Option<String>) {
     let Some(reference) = schema["$ref"].as_str() else { return (schema, None) };
     if let Some(pointer) = reference.strip_prefix('#') {

@@ -80,7 +80,7 @@ fn near(found: &Value, expected: f64) {
 
 const TWO_TYPES: &str = "{name: a, gpus: {v100: 1}}, {name: b, gpus: {k80: 1}}";
 
-/// Returns the jobs of the worked example G1.
+/// Returns the jobs of the worked example of Hare.
 fn three_jobs() -> [Job; 3] {
     [
         Job { name: "A", arrival: 1.0, rounds: 2, times: &[("v100", 2.0), ("k80", 10.0)], ..ONE },

@@ -193,6 +193,36 @@ print("done")
     assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
+#[test]
+fn a_sum_of_means_over_samples_counts_as_a_mean() {
+    let Some(python) = with_torch() else { return };
+    let input = r#"
+import sys, warnings
+sys.path.insert(0, "templates")
+import torch
+from torch.nn.functional import cross_entropy, mse_loss
+from hsched_ddp.losses import LossCheck
+
+out, labels = torch.randn(8, 3, requires_grad=True), torch.zeros(8, dtype=torch.int64)
+
+def is_warned_of(loss):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        LossCheck(False).look(loss, "mean", 8, None)
+    assert all("the loss is a sum" in str(warning.message) for warning in caught), caught
+    return bool(caught)
+
+squares = (out - 1) ** 2
+means = [squares.mean(0).sum(), squares.mean(-2).sum(), squares.mean((0, 1)).sum(), (2 * squares.mean(0)).sum(), squares.mean(),
+         torch.stack([cross_entropy(out, labels), mse_loss(out, out.detach())]).sum(), cross_entropy(out, labels)]
+assert [is_warned_of(loss) for loss in means] == [False] * len(means)
+sums = [squares.sum(), squares.mean(1).sum(), squares.mean(-1).sum(), cross_entropy(out, labels, reduction="none").sum()]
+assert [is_warned_of(loss) for loss in sums] == [True] * len(sums)
+print("done")
+"#;
+    assert_eq!(run(&python, &["-"], input), "done\n");
+}
+
 /// All trained models are recognised, and a loader with other batches is refused.
 #[test]
 fn models_and_loaders_that_would_train_wrongly_in_silence_are_refused() {
@@ -244,6 +274,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert sorted(saved) == ["critic", "model", "model 2"] and torch.equal(saved["model 2"]["weight"], two.module.weight)
     other = hsched.Training(me, sampler, wrapped(), models=[wrapped()])
     assert other.resume() and all(torch.equal(a.module.weight, b.module.weight) for a, b in zip(other.models, [one, two]))
+
+    more = hsched.Training(me, sampler, models=[one, two], critic=Pair(two.module), best=Pair(None))
+    refused("hsched-ddp.pt has no state of best, which the program has added since", more.resume)
 
     loader = DataLoader(TensorDataset(torch.randn(8, 3)), batch_sampler=sampler)
     prepared = type("DataLoaderShard", (DataLoader,), {"__module__": "accelerate.data_loader"})(loader.dataset, batch_sampler=sampler)

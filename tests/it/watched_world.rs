@@ -13,7 +13,7 @@ pub(crate) struct Known {
     job_id: JobId,
     /// Number of GPUs planned for the submission.
     planned: u32,
-    /// Time at which the submission was requested.
+    /// Time of the last look before the submission was requested.
     asked: Time,
     pub(crate) started: bool,
     /// Whether the submission was observed with its GPUs.

@@ -21,7 +21,7 @@ use hsched_slurm::live::SlurmWorld;
 use proptest::prelude::*;
 
 use crate::cli_run::TRAIN;
-use crate::real_cluster::{STEADY, try_start};
+use crate::real_cluster::{STEADY, start};
 use crate::watched_world::Watched;
 use hsched_fixtures::sites::rules;
 use hsched_fixtures::sites::{cluster, site};
@@ -212,7 +212,7 @@ fn slurm_keeps_its_word() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     let text = "n1 cpus=8 memory=16000 gpus=t4:2\npartition main default max_time=60 default_time=10\n";
     fs::write(nodes.path(), text).expect("writes");
-    let Ok(cluster) = try_start(nodes.path(), STEADY) else { return };
+    let Some(cluster) = start(nodes.path(), STEADY) else { return };
     let folder = cluster.folder("words");
     let site = live_site(&folder, None);
     let directory = StateDir::open(&site.state).expect("a state directory");

@@ -63,6 +63,11 @@ impl NewShares {
         self.replicas.iter().filter_map(|&rank| by_rank.get(rank).copied()).collect()
     }
 
+    /// Returns whether these shares are those of the present ranks.
+    fn are_those_of(&self, ranks: &[PlacedRank]) -> bool {
+        self.batches.iter().eq(ranks.iter().map(|rank| &rank.batch))
+    }
+
     fn is_open(&self) -> bool {
         matches!(self.stage, SharesStage::Meant | SharesStage::Written)
     }
@@ -158,6 +163,10 @@ pub(super) fn correct(state: &mut State, view: &View, sharing: Sharing) -> Vec<A
             }
             let mut shares =
                 Box::new(new_shares(&submission.attempt, &tracked.job, &view.problem, &placement, done)?);
+            // The prediction divides the batch exactly, and ranks get whole samples.
+            if shares.are_those_of(&submission.attempt.ranks) {
+                return None;
+            }
             shares.replicas = first_ranks(&submission.attempt.ranks, &view.problem, job);
             let list = shares.batches.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let times = format!("{after:.3} s per epoch instead of {epoch:.3} s, {left} epochs left");
@@ -293,6 +302,15 @@ mod tests {
         assert_eq!((batches(&record), record.epoch), (vec![5, 3], Seconds(7.0)));
         let stage = record.new_shares.as_ref().map(|shares| shares.stage);
         assert_eq!(stage, Some(SharesStage::Adopted { epoch: 4 }));
+    }
+
+    #[test]
+    fn shares_with_the_batches_of_the_ranks_change_nothing() {
+        let mut record = record();
+        let shares = record.new_shares.clone().expect("new shares");
+        assert!(!shares.are_those_of(&record.ranks));
+        record.hear_shares(&report(4, Some(1)));
+        assert!(shares.are_those_of(&record.ranks) && !shares.are_those_of(&record.ranks[..1]));
     }
 
     #[test]

@@ -56,11 +56,11 @@ impl World for EndedRun<'_> {
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let (root, at) = (self.root, self.clock.time());
         let mut pool = OtherMembers::find(root)?;
-        let mut sightings = Vec::new();
+        let (mut sightings, mut left) = (Vec::new(), Vec::new());
         for tracked in &state.jobs {
             // The job's last submission has ended, but its processes may have been parked.
             if let Some(past) = tracked.past.last().filter(|_| pool.is_none()) {
-                end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
+                left.extend(end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name))));
             }
             for submission in tracked.phase.submissions() {
                 // The members of a pool continue without a leader.
@@ -72,13 +72,14 @@ impl World for EndedRun<'_> {
                     sightings.push(sighting);
                     continue;
                 }
-                end_leftovers(&mark(root, &submission.attempt.key(&tracked.job.name)));
+                left.extend(end_leftovers(&mark(root, &submission.attempt.key(&tracked.job.name))));
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
         }
         // Except in a pool, the processes of the run have ended, so none of them is stuck.
-        let ReportedData { epochs, odd, unfit, notes, stalls: _ } =
+        let ReportedData { epochs, odd, unfit, mut notes, stalls: _ } =
             reported(root, state, &mut RecentSamples::default(), at);
+        notes.extend(left);
         let nothing = Observation::new(at, Cluster::default());
         Ok(Observation { sightings, epochs, odd, unfit, notes, ..nothing })
     }

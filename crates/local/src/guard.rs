@@ -20,7 +20,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, read, setsid};
 
-use crate::processes::{Mark, Process, TOKEN};
+use crate::processes::{MOST, Mark, Process, TOKEN, kill_all};
 use hsched_engine::clock::{Clock as _, SystemClock};
 
 // Messages of hsched to a guard, one byte each; end of file means that hsched has ended.
@@ -81,7 +81,8 @@ const PAUSE_MS: u16 = 50;
 /// can distinguish it from a failure of the job. Before the script starts, such a signal ends the guard at
 /// once.
 ///
-/// When it returns, all processes of the script have ended. If standard input ends, hsched, which holds the
+/// When it returns, all processes of the script have ended, except those of other users (a script can start them
+/// with `sudo`) and those that SIGKILL has not ended within 30 s; they are named in the output. If standard input ends, hsched, which holds the
 /// other end, has ended, and the guard kills the script.
 ///
 /// # Errors
@@ -112,7 +113,7 @@ pub fn guard(order: &GuardOrder) -> io::Result<u8> {
         end_all(process.pid, &signals);
         cause
     };
-    // All processes have ended, so the mark has no further use.
+    // No process is left that could be ended, so the mark has no further use.
     let _ = fs::remove_file(&order.mark);
     match cause {
         GuardEnd::Script(status) => return Ok(status),
@@ -209,17 +210,17 @@ fn say_farewell(pid: i32, signals: &SignalFd, most: Duration) {
     }
 }
 
-/// Kills all descendants of this process until none is left.
+/// Kills all descendants of this process, and names those that cannot be ended in the job's output.
 fn end_all(pid: i32, signals: &SignalFd) {
-    loop {
-        let left = Process::descendants(pid);
-        for process in &left {
-            process.signal(Signal::SIGKILL);
-        }
-        if left.is_empty() {
-            return;
-        }
+    let clock = SystemClock::default();
+    let pause = || {
         rest(signals);
+        clock.elapsed() < MOST
+    };
+    let left = kill_all(|| Process::descendants(pid), |process| process.signal(Signal::SIGKILL), pause);
+    if let Some(left) = left {
+        // The output may be closed.
+        let _ = io::Write::write_all(&mut io::stderr(), format!("hsched: {left}\n").as_bytes());
     }
 }
 

@@ -36,7 +36,8 @@ impl MpsDaemon {
         let name = member.map_or_else(|| "mps".to_owned(), |member| format!("mps-{member}"));
         let script = directory.root().join(format!("{name}.sh"));
         let mark = directory.root().join(format!("{name}.guard"));
-        end_leftovers(&mark);
+        // If a daemon is left, this one does not start, and says so.
+        let _ = end_leftovers(&mark);
         directory.write_script(&script, SCRIPT).map_err(|error| error.in_one_line())?;
         let farewell = Duration::from_secs(10);
         let order = GuardOrder { script, workdir: PathBuf::from("/"), mark, farewell, is_held: false };

@@ -10,8 +10,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use hsched_engine::clock::{Clock as _, SystemClock};
 
 /// A process id with the start time in ticks since boot, which distinguishes processes with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,9 @@ pub(super) struct Process {
     /// Whether the process has ended but was not reaped.
     is_dead: bool,
 }
+
+/// How long killed processes may take to end; one that waits for a broken device or file system does not end.
+pub(super) const MOST: Duration = Duration::from_secs(30);
 
 /// Time between checks for killed processes.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -71,9 +77,15 @@ impl Process {
         }
     }
 
-    pub(super) fn signal(self, signal: Signal) {
-        // A process that has ended in the meantime needs no signal.
-        let _ = kill(Pid::from_raw(self.pid), signal);
+    /// Sends a signal; returns whether this user may do that. A process that has ended in the meantime needs none.
+    pub(super) fn signal(self, signal: Signal) -> bool {
+        kill(Pid::from_raw(self.pid), signal) != Err(Errno::EPERM)
+    }
+
+    /// Returns the process's id and the name of its program.
+    fn text(self) -> String {
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
+        format!("{} ({})", self.pid, name.trim())
     }
 
     /// Returns whether the process's environment contains the token of a guard.
@@ -141,21 +153,41 @@ impl Mark {
     }
 }
 
-/// Ends the remaining processes of a guard by its mark. A guard that was not killed has left no processes,
-/// even if its mark remains.
-pub(super) fn end_leftovers(mark: &Path) {
-    let text = fs::read_to_string(mark).unwrap_or_default();
-    let Some(mark) = Mark::parse(&text).filter(|mark| mark.boot == boot()) else { return };
+/// Kills the processes that `find` returns until it returns no process that this user may signal, or `pause`
+/// returns false; returns a sentence about the remaining processes.
+pub(super) fn kill_all(
+    find: impl Fn() -> Vec<Process>,
+    kill: impl Fn(Process) -> bool,
+    mut pause: impl FnMut() -> bool,
+) -> Option<String> {
     loop {
-        let left = mark.left(&Process::all());
-        if left.is_empty() {
-            return;
+        let left = find();
+        // Each gets the signal.
+        let may_end = left.iter().filter(|process| kill(**process)).count() > 0;
+        if may_end && pause() {
+            continue;
         }
-        for process in left {
-            process.signal(Signal::SIGKILL);
-        }
-        thread::sleep(PAUSE);
+        let names: Vec<String> = left.into_iter().map(Process::text).collect();
+        return (!names.is_empty()).then(|| {
+            let names = names.join(", ");
+            format!(
+                "these processes of another user, or without reaction, are left and may use GPUs: {names}"
+            )
+        });
     }
+}
+
+/// Ends the remaining processes of a guard by its mark; returns a sentence about those that cannot be ended. A
+/// guard that was not killed has left no other processes, even if its mark remains.
+pub(super) fn end_leftovers(mark: &Path) -> Option<String> {
+    let text = fs::read_to_string(mark).unwrap_or_default();
+    let mark = Mark::parse(&text).filter(|mark| mark.boot == boot())?;
+    let clock = SystemClock::default();
+    let pause = || {
+        thread::sleep(PAUSE);
+        clock.elapsed() < MOST
+    };
+    kill_all(|| mark.left(&Process::all()), |process| process.signal(Signal::SIGKILL), pause)
 }
 
 /// Returns the identifier of this boot of the system.
@@ -165,6 +197,8 @@ fn boot() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     #[test]
@@ -175,6 +209,41 @@ mod tests {
         assert_eq!(read("python"), Some(expected));
         assert_eq!(read("a) R 1 2 (b"), Some(expected));
         assert_eq!(Process::parse(12, "nonsense"), None);
+    }
+
+    /// Kills processes, of which -1 is of another user and no negative one ends; returns the pauses and the message.
+    fn pauses(processes: &[i32], most: u32) -> (u32, Option<String>) {
+        let process = |&pid| Process { pid, parent: 1, session: 1, start: 1, is_dead: false };
+        let processes: Vec<Process> = processes.iter().map(process).collect();
+        let killed = RefCell::new(BTreeSet::new());
+        let find = || {
+            let is_left = |process: &&Process| process.pid < 0 || !killed.borrow().contains(&process.pid);
+            processes.iter().filter(is_left).copied().collect()
+        };
+        let kill = |process: Process| {
+            killed.borrow_mut().insert(process.pid);
+            process.pid != -1
+        };
+        let mut count = 0;
+        let told = kill_all(find, kill, || {
+            count += 1;
+            count < most
+        });
+        (count, told)
+    }
+
+    #[test]
+    fn processes_that_cannot_be_ended_are_named_and_not_waited_for() {
+        let left = |names: &str| {
+            Some(format!(
+                "these processes of another user, or without reaction, are left and may use GPUs: {names}"
+            ))
+        };
+        assert_eq!(pauses(&[], 9), (0, None));
+        assert_eq!(pauses(&[7, 8], 9), (1, None));
+        assert_eq!(pauses(&[-1], 9), (0, left("-1 ()")));
+        assert_eq!(pauses(&[-1, 7], 9), (1, left("-1 ()")));
+        assert_eq!(pauses(&[7, -2, -1], 9), (9, left("-2 (), -1 ()")));
     }
 
     #[test]
@@ -212,7 +281,7 @@ mod tests {
         let later = Mark { start: mark.start + 1, token: Some("abc".to_owned()), ..mark.clone() };
         for text in [later.text(), mark.text().replace('-', "+"), String::new(), "x y".to_owned()] {
             fs::write(&path, text).expect("writes");
-            end_leftovers(&path);
+            assert_eq!(end_leftovers(&path), None);
             assert_eq!(child.try_wait().expect("asks"), None);
         }
         end(child);
@@ -246,7 +315,7 @@ mod tests {
         ];
         let others: Vec<_> = others.iter().map(|variable| start(&["setsid", "env", variable]).0).collect();
         let (mut left, _) = start(&[&variable(TOKEN, &token), "setsid"]);
-        end_leftovers(&path);
+        assert_eq!(end_leftovers(&path), None);
         assert_eq!(left.wait().expect("ends").code(), None);
         for mut other in others {
             assert_eq!(other.try_wait().expect("asks"), None);

@@ -67,7 +67,8 @@ impl Devices {
     /// Returns simulated devices with their slots.
     pub fn imagined_slots(counts: &[DeviceCount], facts: &Facts) -> Self {
         let devices: Vec<_> = counts.iter().map(|count| (count.gpu_type.clone(), count.count)).collect();
-        Self::imagined(&devices, facts).sliced(|gpu_type| slots_of(counts, |known| known == gpu_type))
+        let slots = counts.iter().flat_map(|count| (0..count.count).map(|_| count.slots)).collect();
+        Self::imagined(&devices, facts).divided(slots)
     }
 
     /// Returns the first devices that match these counts, with their slots.
@@ -76,9 +77,11 @@ impl Devices {
     /// If there are too few.
     pub fn chosen(&self, counts: &[DeviceCount]) -> Result<Self, TooFewDevices> {
         let mut left: Vec<u32> = counts.iter().map(|count| count.count).collect();
+        let mut slots = Vec::new();
         let mut take = |device: &&Device| {
             let is_such = |count: &DeviceCount| is_like(&count.gpu_type, &device.gpu_type);
             let place = counts.iter().zip(&left).position(|(count, &left)| left > 0 && is_such(count));
+            slots.extend(place.map(|place| counts[place].slots));
             place.inspect(|&place| left[place] -= 1).is_some()
         };
         let mut nodes = Vec::new();
@@ -92,7 +95,7 @@ impl Devices {
             let wanted = counts.iter().map(|count| format!("{}:{}", count.gpu_type, count.count)).collect();
             return Err(TooFewDevices { wanted, present: self.counts() });
         }
-        Ok(Self::new(nodes).sliced(|gpu_type| slots_of(counts, |known| is_like(known, gpu_type))))
+        Ok(Self::new(nodes).divided(slots))
     }
 
     /// Returns the devices as the option `--devices` accepts them.
@@ -105,14 +108,21 @@ impl Devices {
         types.map(|gpu_type| format!("{gpu_type}:{}", count(&gpu_type))).collect()
     }
 
-    /// Returns the devices, each divided into slots.
+    /// Returns the devices, each divided into this number of slots.
     #[must_use]
-    pub fn sliced(self, slots: impl Fn(&GpuType) -> u32) -> Self {
+    pub fn sliced(self, slots: u32) -> Self {
+        let slots = vec![slots; self.count()];
+        self.divided(slots)
+    }
+
+    /// Returns the devices, each divided into as many slots as the list has at its place.
+    fn divided(self, slots: Vec<u32>) -> Self {
         let (mut nodes, mut units) = (Vec::new(), BTreeMap::new());
+        let mut slots = slots.into_iter();
         for (node, devices) in self.nodes {
             let mut all: Vec<Device> = Vec::new();
             for (unit, device) in devices.into_iter().enumerate() {
-                let count = slots(&device.gpu_type).max(1);
+                let count = slots.next().unwrap_or(1).max(1);
                 let memory = device.memory.map(|memory| Bytes(memory.0 / u64::from(count)));
                 for _ in 0..count {
                     if count > 1 {
@@ -175,10 +185,6 @@ impl Devices {
     pub(super) fn siblings(&self, lease: &Lease) -> Vec<DeviceIndex> {
         lease.devices.iter().flat_map(|place| self.others_of(place)).cloned().collect()
     }
-}
-
-fn slots_of(counts: &[DeviceCount], is_such: impl Fn(&GpuType) -> bool) -> u32 {
-    counts.iter().find(|count| is_such(&count.gpu_type)).map_or(1, |count| count.slots)
 }
 
 /// Returns whether the user's name for a type matches a detected type, as `h100` matches
@@ -296,11 +302,23 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_a_type_have_their_own_slots() {
+        let units = |text: &str| {
+            let devices = devices(text);
+            let node = devices.nodes()[0].0.name.clone();
+            (0..devices.count()).map(|device| devices.unit(&node, device)).collect::<Vec<_>>()
+        };
+        assert_eq!(units("a100:1x3,a100:1"), [Some(0), Some(0), Some(0), None]);
+        assert_eq!(units("a100:1,a100:1x2"), [None, Some(1), Some(1)]);
+    }
+
+    #[test]
     fn devices_at_hand_are_chosen_by_type() {
         let found = Devices::imagined(&Devices::parse("nvidia_a100:2,tesla_t4:1").expect("a list"), &facts());
         let chosen =
             |text: &str| found.chosen(&DeviceCount::parse(text).expect("a list")).map(|some| some.count());
         assert_eq!((chosen("a100:2x3"), chosen("a100:1x2,t4:1")), (Ok(6), Ok(3)));
+        assert_eq!((chosen("a100:1x3,a100:1"), chosen("a100:1,a100:1x3")), (Ok(4), Ok(4)));
         for absent in ["a100:3", "foo:1", "a100:1,cpu:1"] {
             let refused = chosen(absent).expect_err(absent).to_string();
             let expected =

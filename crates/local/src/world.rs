@@ -105,7 +105,8 @@ impl<'a> LocalWorld<'a> {
     pub fn ended(&mut self, origin: &SubmissionKey, status: ExitStatus) {
         let now = self.now();
         if status.code().is_none() {
-            end_leftovers(&self.mark(origin));
+            let left = end_leftovers(&self.mark(origin));
+            self.said.extend(left.map(|left| (origin.job.clone(), left)));
         }
         if let Some(parked) = self.parking.leave(origin) {
             self.leave(parked.guarded.watch);

@@ -39,7 +39,7 @@ pub enum Violation {
     Job { job: JobName, what: String },
 }
 
-/// Relative tolerance between two computations of a time.
+/// Relative tolerance of comparisons of times, batches and shares.
 const TOLERANCE: f64 = 1e-6;
 
 /// Reason for a job that the plan does not name.
@@ -80,7 +80,7 @@ impl CheckedPlan {
 /// The GPUs of jobs that the plan does not name are counted together with its assignments.
 ///
 /// # Errors
-/// Every rule that the plan violates.
+/// The rules that the plan violates; if it names a job that does not exist, only that.
 pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
     verify_change(problem, &TakenResources::of(problem), &plan)?;
     Ok(CheckedPlan { plan, jobs: problem.jobs.len(), verdicts: OnceLock::new() })
@@ -89,7 +89,7 @@ pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violatio
 /// Checks a plan against the resources of all jobs; the cost depends only on its changes.
 ///
 /// # Errors
-/// Every rule that the plan violates.
+/// The rules that the plan violates; if it names a job that does not exist, only that.
 pub fn verify_change(problem: &Problem, taken: &TakenResources, plan: &Plan) -> Result<(), Vec<Violation>> {
     let jobs = problem.jobs.len();
     let mut violations = Vec::new();
@@ -156,8 +156,8 @@ fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec
     broken
 }
 
-/// Returns the ranks of each replica: consecutive ranks of one type with equal shares, on one node if
-/// required.
+/// Returns the ranks of each replica, or single ranks if the job has no replicas; adds to `broken` if the
+/// ranks of a replica differ, are too few, or are on several nodes although that is not allowed.
 fn replicas<'a>(job: &JobModel, ranks: &'a [Rank], broken: &mut Vec<String>) -> Vec<&'a [Rank]> {
     let Some(replica_model) = &job.replica else { return ranks.chunks(1).collect() };
     let (mut replicas, mut at) = (Vec::new(), 0);

@@ -50,8 +50,8 @@ pub(super) struct PastJob {
     /// GPU time of the job if it runs to its limit, in seconds.
     pub most_work: f64,
     pub tier: u32,
-    /// Priority of the job at submission; `None` if it is unknown or contains an outdated contribution of the
-    /// job's rank.
+    /// Priority of the job at submission; `None` if it is unknown, or if the job runs and ranks are known,
+    /// because it then contains an outdated contribution of the job's rank.
     pub priority: Option<f64>,
     pub counts: Use,
     pub rule: usize,
@@ -145,7 +145,7 @@ impl PastJob {
             let subject = Subject {
                 user: whose.user,
                 account: whose.account,
-                qos: Some(users.past_qos(whose.user)),
+                qos: job.qos.as_deref().or_else(|| Some(users.past_qos(whose.user))),
                 partition: job.partition.as_deref(),
                 limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), job.partition.as_deref()),
             };

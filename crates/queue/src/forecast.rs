@@ -126,7 +126,8 @@ impl Forecast {
 
 /// Returns the start estimate of each request, by its id.
 ///
-/// `stop` returns whether time has run out; the simulation with all jobs at their limits is always run.
+/// `stop` returns whether time has run out; the simulation with all jobs at their limits is always run,
+/// unless other users' jobs are hidden.
 pub fn forecast(question: &Question, stop: &(dyn Fn() -> bool + Sync)) -> Vec<StartEstimate> {
     forecast_at(question, &[], stop)
 }
@@ -199,7 +200,7 @@ pub(super) fn forecast_of(
         (None, _) => table.model.refusals[number].clone().map_or(Start::Never, Start::Refused),
         (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
-            // A few futures are not enough for an interval.
+            // With fewer futures than this, the estimate has no interval.
             if starts[number].len() < FEW.min(question.samples) {
                 starts[number].clear();
             }
@@ -230,11 +231,10 @@ pub(super) fn forecast_of(
 /// Maximum number of parallel futures, because a login node is shared by many users.
 const THREADS: usize = 4;
 
-/// Reason for a missing estimate if an applicable limit could not be read.
-const UNREAD_LIMIT: &str =
-    "a limit of your account or QOS holds up your jobs, and Slurm does not show for how long";
+/// Reason for a missing estimate if an applicable limit could not be read, or is used up.
+const UNREAD_LIMIT: &str = "a limit of your account or QOS is reached, and Slurm does not show for how long";
 
-/// Requests that together need at most 1/`FEW_OF` of a part's nodes are simulated together.
+/// With backfill, requests that together need at most 1/`FEW_OF` of a part's nodes are simulated together.
 const FEW_OF: u32 = 10;
 
 /// Minimum number of futures for an interval, after which requests far behind the best are no longer simulated.

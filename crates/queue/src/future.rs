@@ -50,7 +50,7 @@ impl Future {
         Self { seed: Some(seed), habits, random, is_over: false, ..Self::at_limits() }
     }
 
-    /// Returns when a job that runs at the time of the snapshot ends; never before the snapshot.
+    /// Returns when a job that runs at the time of the snapshot ends: at least a second after the snapshot.
     pub(super) fn end_of_running(&self, model: &QueueModel, part: &QueuePart, number: usize) -> f64 {
         let job = &part.running[number];
         let so_far = (model.now - job.since).max(0.0) / job.limit;

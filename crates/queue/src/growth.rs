@@ -61,7 +61,7 @@ impl Scheduling {
 
 impl Snapshot {
     /// Returns the growth of a pending job's priority: from two looks, else from the ages of pending jobs,
-    /// else from the configuration.
+    /// unless the configured growth is about the same, else from the configuration; 0 if it is unknown.
     pub fn growth(&self) -> Growth {
         let weights = self.scheduling.growth_by_weights();
         let growth = |per_hour, source| Growth { per_hour, source, by_weights: None };

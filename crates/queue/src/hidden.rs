@@ -84,6 +84,7 @@ mod tests {
         let ended = |(asks, wait): &(Asks, f64)| EndedJob {
             user: None,
             account: None,
+            qos: None,
             partition: None,
             asks: asks.clone(),
             limit_s: None,

@@ -208,8 +208,8 @@ impl<'a> Users<'a> {
         user.and_then(|user| self.names.get(user)).copied().unwrap_or(0)
     }
 
-    /// Returns the QOS of a user's past job. The QOS is not recorded, so this is the QOS of the user's first
-    /// job in the queue, or [`USUAL_QOS`] if there is none.
+    /// Returns the QOS of a user's past job without a recorded one: that of the user's first job in the queue, or
+    /// [`USUAL_QOS`] if there is none.
     pub(super) fn past_qos(&self, user: Option<&str>) -> &'a str {
         user.and_then(|user| self.qos.get(user)).copied().unwrap_or(USUAL_QOS)
     }

@@ -101,7 +101,7 @@ struct ReservedPeriod {
 /// The kind of job that looks for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Viewer {
-    /// A job of the queue, which sees all others.
+    /// A job of the queue, or one of several requests that are simulated together; it sees all other jobs.
     Member = 0,
     /// One of several requests that are each simulated alone: it does not see reservations for the others.
     Guest = 1,

@@ -247,8 +247,8 @@ impl<'a> QueuePlay<'a> {
         play
     }
 
-    /// Simulates until all of our requests have started or the horizon is reached; returns false if it was
-    /// stopped.
+    /// Simulates until all of our jobs have started, no event is left, or the horizon is reached; returns
+    /// false if it was stopped.
     fn go(&mut self, mut others: Option<&mut Others>, stop: &dyn Fn() -> bool) -> bool {
         let mut known = 0;
         let mut events: u32 = 0;

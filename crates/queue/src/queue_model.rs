@@ -38,7 +38,7 @@ pub(super) struct QueueModel {
     pub parts: Vec<QueuePart>,
     /// The data of each request; `None` if no node can ever hold it or a limit never allows it to start.
     pub requests: Vec<Option<NumberedRequest>>,
-    /// For each request, the limit that never allows it to start.
+    /// For each request, the first limit that never allows it to start, if there is one.
     pub refusals: Vec<Option<Refusal>>,
     /// Rules of limits for jobs; the first one has no effect.
     pub limits: Vec<Rule>,
@@ -67,9 +67,9 @@ pub(super) struct QueuePart {
     pub running: Vec<Active>,
     pub arrivals: Arrivals,
     pub nodes: u32,
-    /// Maximum number of jobs that a pass processes.
+    /// Number of tasks after which a pass ends; requests that are simulated alone do not count.
     pub depth: usize,
-    /// Interval between passes in seconds, as in Slurm; 0 means at every event.
+    /// Interval between passes in seconds; 0 means a pass at every event.
     pub grain: f64,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct SchedulingRules {
 
 impl Snapshot {
     /// Returns the properties of a request that determine its limits.
-    fn subject_of<'a>(&'a self, request: &'a Request) -> Subject<'a> {
+    pub(super) fn subject_of<'a>(&'a self, request: &'a Request) -> Subject<'a> {
         let account = request.account.as_deref().or_else(|| self.own_account());
         Subject {
             user: self.own_user(),
@@ -240,8 +240,8 @@ impl QueueModel {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
         }
         for mut job in running {
-            // No pending job can use nodes of several parts, so each part has the job's nodes there. A part
-            // without nodes of the job may have jobs that share a limit with it.
+            // No pending job can use nodes of several parts, so each part gets only the running job's nodes
+            // in that part. A part without nodes of the job may have jobs that share a limit with it.
             let part_of = |node: u32| parts.of_node[node as usize];
             let counters = self.limits[job.rule].counters();
             let mut parts_of_job: Vec<usize> = job.holds.iter().map(|(node, _)| part_of(*node)).collect();

@@ -64,7 +64,8 @@ impl QueueJob {
 }
 
 impl Snapshot {
-    /// Returns the priority that a request would get now, including its QOS and its nice value.
+    /// Returns the priority that a request would get now, with its nice value and, unless the estimate is a
+    /// median or unknown, its QOS.
     pub fn priority_of(&self, request: &Request) -> PriorityEstimate {
         let account = request.account.as_deref();
         let estimate = self.priority_estimate(account);

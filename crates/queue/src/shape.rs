@@ -87,7 +87,8 @@ impl<'a> Shapes<'a> {
         total
     }
 
-    /// Returns the index of a job's shape in these partitions; `None` if no node can ever hold it.
+    /// Returns the index of a job's shape in these partitions; `None` if too few nodes could ever hold it, or
+    /// if its reservation is unknown.
     pub(super) fn of(
         &mut self,
         asks: &Asks,

@@ -48,7 +48,7 @@ pub struct Snapshot {
     /// Fair-share data, if Slurm shows them for all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Shares>,
-    /// Ended jobs of the last days; `None` if the site hides them.
+    /// Ended jobs of the last days; `None` if the site hides them, or if they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<EndedJob>>,
     /// Submit time from which the history is complete; `None` means that no job of the last seven days is
@@ -114,7 +114,7 @@ pub enum NodeUse {
     Up,
     /// Running jobs may end there, but no new job starts in the foreseeable future.
     Drained,
-    /// Down, failed or unknown: no job runs there.
+    /// Down, failed, restarting or unknown: no job runs there.
     Down,
 }
 
@@ -152,6 +152,12 @@ pub struct QueuePartition {
     /// The only QOS that may use the partition; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<BTreeSet<String>>,
+    /// The accounts that may not use the partition; Slurm ignores them if `accounts` is set.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub deny_accounts: BTreeSet<String>,
+    /// The QOS that may not use the partition; Slurm ignores them if `qos` is set.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub deny_qos: BTreeSet<String>,
     /// The QOS whose limits apply to its jobs (`QoS`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_qos: Option<String>,
@@ -195,7 +201,7 @@ pub struct Reservation {
     pub nodes: BTreeSet<NodeName>,
     pub start: Time,
     pub end: Time,
-    /// Users who may submit to the reservation by its name; empty for maintenance.
+    /// Users who may submit to the reservation by its name; empty for maintenance, or if only accounts may.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub users: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -343,6 +349,8 @@ pub struct EndedJob {
     pub user: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     pub asks: Asks,

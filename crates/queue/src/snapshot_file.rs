@@ -95,7 +95,8 @@ impl Snapshot {
         serde_json::to_string_pretty(self)
     }
 
-    /// Checks that no time limit is negative, and that no reservation or past run ends before it begins.
+    /// Checks that no queued job has a negative time limit, and that no reservation or past run ends before
+    /// it begins.
     fn check_times(&self) -> Result<(), SnapshotError> {
         let wrong = |what: String| Err(SnapshotError::Time(what));
         let is_duration = |time: &Option<Seconds>| time.is_none_or(|time| time.0 >= 0.0);

@@ -188,7 +188,7 @@ impl Snapshot {
     }
 
     /// Returns the walltime of a job in seconds: its own, else its first partition's maximum or default, else
-    /// one year.
+    /// one year; always from a minute to a year.
     pub(super) fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }
@@ -207,8 +207,8 @@ impl Snapshot {
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)
     }
 
-    /// Returns the partitions of a pending job that accept it, or all if none does, grouped by tier,
-    /// exclusive use of nodes and QOS.
+    /// Returns the partitions of a pending job that accept its walltime and number of nodes, or all if none
+    /// does, grouped by tier, exclusive use of nodes and QOS.
     fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
         let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
         let lets_in = |name: &&String| {

@@ -1,6 +1,9 @@
 //! Ownership of jobs: the user who read the queue, the QOS of a job, and the accounts above an account.
 
-use crate::{LiftedBy, QueueJob, Reason, Request, Snapshot};
+use std::collections::BTreeSet;
+
+use crate::limits::asked_tres;
+use crate::{LiftedBy, QueueJob, QueuePartition, Reason, Request, Snapshot};
 
 /// Slurm's default QOS.
 pub(super) const USUAL_QOS: &str = "normal";
@@ -28,22 +31,23 @@ impl Snapshot {
         found.and_then(|account| account.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
     }
 
-    /// Returns whether a limit that Slurm does not show, or one on past use, delays the user's jobs that
-    /// resemble a request. For a limit of an account, only jobs of the request's account count; for one on
-    /// past use, only those with the request's account and QOS.
+    /// Returns whether Slurm shows the accounts of the user, but not their limits.
+    pub fn lacks_limits(&self) -> bool {
+        self.limits.is_none() && !self.accounts.is_empty()
+    }
+
+    /// Returns whether a limit that Slurm does not show, or one on past use, delays a request. A limit that
+    /// Slurm does not show is one for which a pending job of the user waits; for a limit of an account, only
+    /// jobs of the request's account count.
     pub(super) fn has_unread_limit(&self, request: &Request) -> bool {
-        let account = request.account.as_deref().or_else(|| self.own_account());
-        let qos = request.further.qos.as_deref().unwrap_or_else(|| self.own_qos(account));
-        let is_equal = |job: &QueueJob| {
-            job.account.as_deref() == account && job.qos.as_deref().is_none_or(|name| name == qos)
-        };
+        let subject = self.subject_of(request);
         let is_like = |job: &QueueJob| {
             let is_of_account = job.reason.as_deref().is_some_and(|reason| reason.starts_with("Assoc"));
-            !is_of_account || account.is_none() || job.account.as_deref() == account
+            !is_of_account || subject.account.is_none() || job.account.as_deref() == subject.account
         };
-        let is_unread = |job: &QueueJob| self.limits.is_none() && job.waits_for_limit() && is_like(job);
-        let is_spent = |job: &QueueJob| job.waits_for_decay() && is_equal(job);
-        self.jobs.iter().any(|job| job.ours && (is_unread(job) || is_spent(job)))
+        let is_unread = |job: &QueueJob| job.ours && job.waits_for_limit() && is_like(job);
+        self.limits.is_none() && self.jobs.iter().any(is_unread)
+            || self.is_spent(subject, &asked_tres(&request.asks))
     }
 
     /// Returns an account and those above it, the nearest first.
@@ -56,6 +60,26 @@ impl Snapshot {
             list.push(parent);
         }
         list
+    }
+}
+
+impl QueuePartition {
+    /// Returns whether jobs of an account may use the partition.
+    pub(super) fn allows_account(&self, account: Option<&str>) -> bool {
+        lets_in(self.accounts.as_ref(), &self.deny_accounts, account)
+    }
+
+    /// Returns whether jobs of a QOS may use the partition.
+    pub(super) fn allows_qos(&self, qos: Option<&str>) -> bool {
+        lets_in(self.qos.as_ref(), &self.deny_qos, qos)
+    }
+}
+
+/// Returns whether a name is allowed, or not denied if all others are allowed.
+fn lets_in(allowed: Option<&BTreeSet<String>>, denied: &BTreeSet<String>, name: Option<&str>) -> bool {
+    match allowed {
+        Some(allowed) => name.is_some_and(|name| allowed.contains(name)),
+        None => name.is_none_or(|name| !denied.contains(name)),
     }
 }
 

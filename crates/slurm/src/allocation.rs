@@ -8,7 +8,8 @@ use hsched_model::{Bytes, GpuType, JobId, hostlist};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocation {
     pub nodes: Vec<AllocatedNode>,
-    /// When the allocation's walltime ends, in Unix seconds; `None` if it has no limit.
+    /// When the allocation's walltime ends, in Unix seconds; `None` if it has no limit, or if Slurm does not
+    /// show the end.
     pub end: Option<f64>,
 }
 

@@ -153,7 +153,7 @@ impl CommandError {
         BUSY.iter().any(|mark| printed.contains(mark))
     }
 
-    /// Returns whether Slurm as a whole is missing or does not answer, independent of the request.
+    /// Returns whether Slurm as a whole is missing or does not answer, whatever was requested.
     pub fn is_without_slurm(&self) -> bool {
         matches!(
             self,

@@ -95,7 +95,10 @@ pub(crate) fn uncounted(text: &str) -> Option<&str> {
         |part| without_location(part).rsplit_once([':', '=']).and_then(|(_, count)| amount::count(count));
     let is_of_gpus =
         |part: &str| part.starts_with("gpu:") || part.starts_with("gpu(") || "gpu".starts_with(part);
-    parts(text).find(|part| is_of_gpus(part) && (gpu(part).is_none() || count(part).is_none()))
+    let is_mask = |part: &str| part.strip_prefix("gpu:").is_some_and(is_mask);
+    parts(text)
+        .filter(|part| is_of_gpus(part) && !is_mask(part))
+        .find(|part| gpu(part).is_none() || count(part).is_none())
 }
 
 /// Splits at the commas outside parentheses and drops Slurm's words for a missing value.
@@ -128,9 +131,14 @@ fn gpu(part: &str) -> Option<(GpuType, u32)> {
     }
     match words.as_slice() {
         [] | ["(null)"] => Some((GpuType::untyped(), count)),
-        [name] => Some((GpuType::new(name)?, count)),
+        [name] if !is_mask(name) => Some((GpuType::new(name)?, count)),
         _ => None,
     }
+}
+
+/// Returns whether a word is a hexadecimal number, which names no type.
+fn is_mask(word: &str) -> bool {
+    word.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// Strips `(S:0-1)` or `(IDX:0,2-3)` from the end of a part.

@@ -45,10 +45,7 @@ pub fn direction<'a>(
     targets: impl IntoIterator<Item = (&'a str, GoalMode)>,
 ) -> Option<GoalMode> {
     let said = targets.into_iter().find(|(name, _)| *name == metric).map(|(_, mode)| mode);
-    said.or_else(|| match MetricKind::of(metric) {
-        kind @ (MetricKind::Loss | MetricKind::Share) => Some(kind.usual_mode()),
-        MetricKind::Other => metric.contains("loss").then_some(GoalMode::Min),
-    })
+    said.or_else(|| MetricKind::of(metric).direction())
 }
 
 /// Returns a metric with a value.

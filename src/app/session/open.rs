@@ -160,7 +160,7 @@ fn read<'a>(
     let ledger =
         if dry_run { directory.dry_ledger(rules) } else { directory.ledger(rules, state::now(context)) };
     let (mut state, mut ledger) = ledger.map_err(failure)?;
-    ledger.repaired().iter().for_each(|repaired| context.warn(repaired));
+    ledger.repaired().iter().for_each(|repaired| context.warn_once(repaired));
     if false_ends::mend(context, &mut state) {
         ledger.keep(state::now(context), &state, &[], &[]).map_err(failure)?;
     }

@@ -128,6 +128,7 @@ fn seen(
         partitions: rest.partitions.text.as_deref(),
         reservations: rest.reservations.text.as_deref(),
         shares: rest.shares.text.as_deref().map(|text| (rest.shares.at, text)),
+        default_account: rest.default_account.text.as_deref(),
         limits: rest.associations.text.as_deref().zip(rest.qos.text.as_deref()),
         history: rest.history.text.as_deref().map(|text| (rest.history.at, text)),
         later: rest.later.text.as_deref().map(|text| (rest.later.at, text)),
@@ -158,6 +159,7 @@ struct Rest {
     partitions: CachedOutput,
     reservations: CachedOutput,
     shares: CachedOutput,
+    default_account: CachedOutput,
     associations: CachedOutput,
     qos: CachedOutput,
     history: CachedOutput,
@@ -176,9 +178,12 @@ impl CachedSlurm<'_> {
     fn rest(&self, config: CachedOutput, cluster: &Cluster) -> Rest {
         let known = Config::parse(config.text.as_deref().unwrap_or_default());
         let has_accounting = known.has_accounting();
-        let (mut associations, mut qos) = (CachedOutput::default(), CachedOutput::default());
+        let (mut associations, mut qos, mut default_account) =
+            <(CachedOutput, CachedOutput, CachedOutput)>::default();
         let asked_limits = has_accounting && (queue::enforced(&known) || queue::by_qos(&known));
         if asked_limits {
+            let of_user = queue::default_account_command(&user_name());
+            default_account = self.ask("default-account", HOUR, &of_user);
             associations = self.ask("limits", HOUR, &limits::associations_command());
             qos = self.ask("qos", HOUR, &limits::qos_command());
         }
@@ -198,6 +203,7 @@ impl CachedSlurm<'_> {
             reservations: self.ask("reservations", HOUR, &queue::reservations_command()),
             config,
             shares,
+            default_account,
             associations,
             qos,
             history,

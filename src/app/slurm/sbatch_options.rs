@@ -17,6 +17,12 @@ const TASKS: &str = "hsched starts one task per GPU";
 const NODES: &str = "the plan decides the number of nodes";
 const NAMED: &str = "the plan chooses the nodes; to fix them, use --pin";
 
+const PRINTS: &str = "sbatch would print a text and submit nothing";
+const STRAY: &str = "it is no option; an option begins with a dash";
+
+/// Words that separate the components of a heterogeneous job.
+const SEPARATORS: [&str; 3] = [":", "hetjob", "packjob"];
+
 const REFUSED: &[RefusedOption] = &[
     ("--account", Some('A'), "use the job key or the setting account"),
     ("--array", Some('a'), "every task of a job array would run the same ranks; use the job key sweep"),
@@ -36,6 +42,7 @@ const REFUSED: &[RefusedOption] = &[
     ("--gpus-per-socket", None, GPUS),
     ("--gpus-per-task", None, GPUS),
     ("--gres", None, GPUS),
+    ("--help", Some('h'), PRINTS),
     ("--job-name", Some('J'), "hsched uses the name to cancel the right job; rename the job in the job file"),
     ("--mem", None, MEMORY),
     ("--mem-per-cpu", None, MEMORY),
@@ -61,6 +68,8 @@ const REFUSED: &[RefusedOption] = &[
     ("--time", Some('t'), "use the job key time, the upper bound on the time limit"),
     ("--time-min", None, "use the job key time, the upper bound on the time limit"),
     ("--tres-per-task", None, GPUS),
+    ("--usage", None, PRINTS),
+    ("--version", Some('V'), PRINTS),
     ("--wait", Some('W'), "hsched does not wait for its jobs"),
     ("--wrap", None, "hsched writes the script"),
 ];
@@ -76,8 +85,13 @@ pub(crate) fn read(context: &Context, job: &Job, now: Time) -> SbatchOptions {
 /// # Errors
 /// If there is such an option; the message gives the reason or the alternative.
 pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
+    let mut may_be_value = false;
     for option in options {
-        if let Some((_, _, why)) = REFUSED.iter().find(|refused| is_meant(option, refused)) {
+        let listed = REFUSED.iter().find(|refused| is_meant(option, refused)).map(|(_, _, why)| *why);
+        let is_word = !option.starts_with('-');
+        let is_stray = is_word && (!may_be_value || SEPARATORS.contains(&option.as_str()));
+        may_be_value = !is_word && !option.contains('=');
+        if let Some(why) = listed.or_else(|| is_stray.then_some(STRAY)) {
             let message = format!("sbatch option {option:?} is refused: {why}");
             return Err(Failure::new(Exit::BadInput, message)
                 .id(ErrorId::SbatchOption)
@@ -103,7 +117,22 @@ mod tests {
     #[test]
     fn what_hsched_decides_is_refused_in_every_spelling() {
         let refused = |option: &str| refuse_options([&option.to_owned()]).is_err();
+        let refused_words = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            refuse_options(&words).is_err()
+        };
+        for words in ["hetjob", ":", "foo", "--exclude n1 hetjob", "--exclude=n1 foo", "-x hetjob", "-C a b"]
+        {
+            assert!(refused_words(words), "{words}");
+        }
+        for words in ["--exclude n1", "-C ib --exclusive"] {
+            assert!(!refused_words(words), "{words}");
+        }
         for option in [
+            "--help",
+            "--usage",
+            "--version",
+            "-V",
             "--gres=gpu:v100:4",
             "--nodes=5",
             "-N5",
@@ -163,8 +192,6 @@ mod tests {
             "--hint=nomultithread",
             "--hold",
             "-H",
-            "n1",
-            "gpu",
             "--",
             "--gres-flags=enforce-binding",
             "--mem-bind=local",

@@ -15,6 +15,7 @@ pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -
         partitions: None,
         reservations: None,
         shares: None,
+        default_account: None,
         limits: None,
         history: None,
         later: None,

@@ -1,7 +1,7 @@
 //! The GPUs of each node of a pool's Slurm jobs: `4`, `v100:2,t4:2` or `cpu:8`.
 
 use hsched_local::Devices;
-use hsched_model::GpuType;
+use hsched_model::{GpuType, Node};
 
 /// The GPUs of a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,18 @@ impl NodeGpus {
             Self::Any(_) => None,
             Self::Typed(counts) => Some(counts.clone()),
             Self::Cpus(count) => GpuType::new("cpu").map(|cpu| vec![(cpu, *count)]),
+        }
+    }
+
+    /// Returns whether a node has these GPUs, in use or not.
+    pub(super) fn are_in(&self, node: &Node) -> bool {
+        let of_type = |gpu_type: &GpuType| {
+            node.gpus.iter().filter(|stock| stock.gpu_type == *gpu_type).map(|stock| stock.total).sum::<u32>()
+        };
+        match self {
+            Self::Any(count) => node.gpu_total() >= *count,
+            Self::Typed(counts) => counts.iter().all(|(gpu_type, count)| of_type(gpu_type) >= *count),
+            Self::Cpus(_) => true,
         }
     }
 

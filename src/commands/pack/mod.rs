@@ -14,8 +14,8 @@ use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::planning::PlanningArgs;
 use crate::app::pool_size::{self, PoolRequest, PoolShape};
 use crate::app::session::Session;
-use crate::app::slurm::permissions;
 use crate::app::slurm::sbatch_options::refuse_options;
+use crate::app::slurm::{self, permissions};
 use crate::app::start_estimates::SearchArgs;
 use crate::app::state;
 use crate::app::submission::settled;
@@ -44,10 +44,10 @@ pub(super) struct PackArgs {
     /// The jobs get their own state directory, which the command prints. Each Slurm job is a member of the pool: it takes runs from
     /// that directory until none are left. If it reaches its time limit before the jobs are done, its runs save, and another member
     /// or the next Slurm job resumes them.
-    #[arg(long, group = "pool", requires_all = ["gpus", "time"])]
+    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with = "pin")]
     pub pack: bool,
     /// The same as --pack --at-most 1.
-    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most", "array"])]
+    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most", "array", "pin"])]
     pub together: bool,
     /// With --pack: the maximum number of Slurm jobs at a time. Fewer are used if the remaining runs need fewer.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "pack")]
@@ -101,6 +101,8 @@ struct PackSubmission<'a> {
     slots: u32,
     /// The state directory of these jobs.
     root: PathBuf,
+    /// Whether the directory did not exist before.
+    is_new: bool,
     sbatch: &'a [String],
     policy: &'a str,
 }
@@ -154,10 +156,17 @@ impl PackArgs {
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         let root = pools::folder(&state::root(context)?).join(run);
-        let policy = planning.policy.words();
-        let submission = PackSubmission { args: self, context, jobs, slots, root, sbatch, policy: &policy };
+        let (is_new, policy) = (!root.exists(), planning.policy.words());
+        let submission =
+            PackSubmission { args: self, context, jobs, slots, root, is_new, sbatch, policy: &policy };
         submission.check_time()?;
         submission.jobs.iter().try_for_each(|job| submission.room().check(job))?;
+        if !matches!(submission.gpus(), NodeGpus::Cpus(_))
+            && let Ok(there) = slurm::cluster(context)
+            && let Some(lack) = submission.room().lack(&there.cluster)
+        {
+            context.warn(&lack);
+        }
         let choices = submission.choices(planning, search);
         let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
         let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;

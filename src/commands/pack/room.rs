@@ -1,7 +1,7 @@
 //! Whether a Slurm job of a pool has room for a job, which must run in a single Slurm job.
 
 use crate::commands::pack::gpus::NodeGpus;
-use hsched_model::{ByType, ErrorId, Estimates, GpuType, Job, formats};
+use hsched_model::{ByType, Cluster, ErrorId, Estimates, GpuType, Job, formats};
 use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType, replica_size};
 use hsched_ui::{Exit, Failure};
 
@@ -57,6 +57,18 @@ impl PoolRoom<'_> {
             (self.workers(job, self.gpus.count(), size) >= job.least_workers()).then_some(())
         };
         jobs.iter().all(|job| fits(job).is_some())
+    }
+
+    /// Returns a sentence if the cluster does not have the nodes of a Slurm job; `None` also without known nodes.
+    pub(super) fn lack(&self, cluster: &Cluster) -> Option<String> {
+        let gres = self.gpus.gres(None)?;
+        let count = cluster.nodes.iter().filter(|node| self.gpus.are_in(node)).count();
+        let is_lacking = count < self.nodes as usize && !cluster.nodes.is_empty();
+        let (needed, there) =
+            (formats::counted(self.nodes as usize, "node"), formats::counted(count, "such node"));
+        is_lacking.then(|| {
+            format!("a Slurm job of {needed} with {gres} each cannot start: the cluster has {there}")
+        })
     }
 
     /// Returns how many workers of a job fit if each node has this many GPUs for the job and each worker
@@ -146,6 +158,25 @@ fn words(offers: &[NodeOffer], number: impl Fn(&NodeOffer) -> u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slurm_job_that_no_nodes_can_hold_is_named() {
+        let text = "nodes: [{name: 'a[1-2]', gpus: {v100: 5}}, {name: b, gpus: {v100: 1, t4: 4}}]";
+        let cluster = formats::cluster::parse(text).expect("a cluster");
+        let check = |gpus: &str, nodes: u32, expected: Option<&str>| {
+            let gpus = NodeGpus::parse(gpus).expect("GPUs");
+            assert_eq!(PoolRoom { gpus: &gpus, nodes }.lack(&cluster).as_deref(), expected, "{gpus:?}");
+            assert_eq!(PoolRoom { gpus: &gpus, nodes }.lack(&Cluster::default()), None);
+        };
+        check("v100:5", 2, None);
+        check("v100:1,t4:4", 1, None);
+        check("5", 3, None);
+        check("cpu:100", 1, None);
+        let of = "a Slurm job of 1 node with gpu:v100:200 each cannot start: the cluster has 0 such nodes";
+        check("v100:200", 1, Some(of));
+        let of = "a Slurm job of 3 nodes with gpu:v100:5 each cannot start: the cluster has 2 such nodes";
+        check("v100:5", 3, Some(of));
+    }
 
     #[test]
     fn a_type_suits_if_the_fewest_workers_of_each_job_fit() {

@@ -7,12 +7,17 @@ use crate::app::slurm::{self, NotSubmitted};
 use crate::commands::pack::{NAME, PackSubmission, script_of};
 use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::ArrayPlan;
+use hsched_engine::store::StateDir;
 use hsched_model::formats::counted;
 use hsched_ui::Failure;
 
 /// Times to search the queue for a submission without an answer, and the pause between them.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+
+/// The hint if Slurm refuses the first Slurm job: the pool does not exist.
+const REFUSED: &str = "no job was added; hsched submit … --dry-run > pool.sbatch writes the script, and hsched when \
+    pool.sbatch says whether it can start";
 
 impl PackSubmission<'_> {
     /// Submits the first Slurm jobs, and returns them with their scripts. If Slurm refuses a later one, the
@@ -59,7 +64,7 @@ impl PackSubmission<'_> {
     }
 
     /// Returns what `find` finds in the queue if Slurm may have received the submission of a script; it is never
-    /// repeated.
+    /// repeated. If Slurm refused the first script of a new pool, the pool's state directory is removed.
     fn recover<T>(
         &self,
         NotSubmitted { failure, is_unclear }: NotSubmitted,
@@ -67,9 +72,13 @@ impl PackSubmission<'_> {
         find: impl Fn() -> Option<T>,
     ) -> Result<T, Failure> {
         if !is_unclear {
-            let (script, root) = (script.display(), self.root.display());
-            let hint = format!("hsched when {script} says whether it can start; the jobs are in {root}");
-            return Err(failure.hint(hint));
+            if self.is_new
+                && script == script_of(&self.root, 1)
+                && let Ok(directory) = StateDir::open(&self.root)
+            {
+                directory.remove_pool();
+            }
+            return Err(failure.hint(REFUSED));
         }
         let found = (0..LOOKS).find_map(|look| {
             if look > 0 {

@@ -14,7 +14,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use hsched_engine::live::Interrupts;
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
-use hsched_model::{Cluster, ErrorId, Job, Seconds};
+use hsched_model::{Cluster, ErrorId, GpuType, Job, Seconds};
 use hsched_plan::Problem;
 use hsched_plan::throughput::Cache;
 use hsched_ui::{Align, Exit, Failure, Table};
@@ -62,13 +62,17 @@ impl Subcommand for Args {
             context.note(note);
         }
         let cache = speeds::load(context)?.cache;
-        let wanted = wanted(&jobs, &Problem::types_of(&cluster), &cache, self.all);
+        let types = Problem::types_of(&cluster);
+        let wanted = wanted(&jobs, &types, &cache, self.all);
+        let is_rejected = reject(context, &jobs, &types, wanted.is_empty())?;
         if self.dry_run {
-            return self.show(context, &wanted, &[], &cache);
+            let exit = self.show(context, &wanted, &[], &cache)?;
+            return Ok(if is_rejected { Exit::Unplaced } else { exit });
         }
         let found = self.measure(context, &cluster, wanted.clone(), interrupts)?;
         let cache = speeds::load(context)?.cache;
-        self.show(context, &wanted, &found, &cache)
+        let exit = self.show(context, &wanted, &found, &cache)?;
+        Ok(if is_rejected && exit == Exit::Done { Exit::Unplaced } else { exit })
     }
 }
 
@@ -175,6 +179,23 @@ impl Args {
         }
         Ok(if missed { Exit::Failed } else { Exit::Done })
     }
+}
+
+/// Warns of jobs that can use no GPU type of the cluster, and returns whether there are any.
+///
+/// # Errors
+/// If there are such jobs and there is nothing else to measure.
+fn reject(context: &Context, jobs: &[Job], types: &[GpuType], is_all: bool) -> Result<bool, Failure> {
+    let rejected = jobs.iter().filter_map(|job| Some((job, job.none_here(types)?)));
+    let reasons: Vec<String> = rejected.map(|(job, why)| format!("{}: {why}", job.name)).collect();
+    if let (Some(reason), true) = (reasons.first(), is_all) {
+        let message = format!("cannot measure anything: {reason}");
+        return Err(Failure::new(Exit::Unplaced, message).id(ErrorId::NoGpu));
+    }
+    for reason in &reasons {
+        context.warn(reason);
+    }
+    Ok(!reasons.is_empty())
 }
 
 fn minutes(text: &str) -> Result<Seconds, ValueError> {

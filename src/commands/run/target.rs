@@ -72,7 +72,7 @@ impl ExecutionTarget {
                 Some(job) => Self::allocation(context, JobId(job))?,
                 None => Self::machine(context)?,
             };
-            return Ok(Self { devices: target.devices.sliced(|_| slots), ..target });
+            return Ok(Self { devices: target.devices.sliced(slots), ..target });
         };
         let with_slots = |count: &DeviceCount| DeviceCount { slots: count.slots.max(slots), ..count.clone() };
         let counts: Vec<DeviceCount> = counts.iter().map(with_slots).collect();

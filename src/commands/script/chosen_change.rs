@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::app::context::Context;
+use serde_json::{Value, json};
+
+use crate::app::context::{Context, Format};
 use crate::app::slurm::script::ScriptFile;
 use crate::app::slurm::script_outlook::is_meant;
 use crate::app::{input, slurm, state};
 use crate::commands::change_number;
-use crate::commands::cli::print;
+use crate::commands::cli::{json_text, print};
 use crate::commands::script::when::{ANY_TYPE, ScriptQuestion, ScriptReport};
 use crate::commands::script::when_text;
 use hsched_engine::store::{CachedOutput, OutputCache};
@@ -160,16 +162,30 @@ impl ScriptQuestion<'_> {
             .iter()
             .map(|line| DiffLine { line: line.line, before: line.before.as_deref(), after: &line.after })
             .collect();
-        let mut text = script_diff(&name, &shown);
-        let costs = format!("Costs you: {}.", when_text::costs(chosen));
-        let _ = writeln!(text, "{}", wrap(&costs, context.terminal.width(), "  "));
+        let mut kept_as = None;
         if !self.args.dry_run {
             let older = free_name(path, bytes);
             rewrite_output(path, &older, bytes, &rewritten.text).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{name}: cannot be written: {error}"))
                     .id(ErrorId::FileUnwritable)
             })?;
-            let (older, command) = (input::name(&older), self.sbatch_line());
+            kept_as = Some(input::name(&older));
+        }
+        let (costs, command) = (when_text::costs(chosen), self.sbatch_line());
+        if self.format == Format::Json {
+            let line = |line: &DiffLine<'_>| json!({ "line": line.line, "before": line.before, "after": line.after });
+            let lines: Vec<Value> = shown.iter().map(line).collect();
+            let value = json!({
+                "schema": "hsched.when-apply/1", "file": name, "kept_as": kept_as, "lines": lines, "costs": costs,
+                "command": command, "dry_run": self.args.dry_run,
+            });
+            print(context, &json_text(&value)?)?;
+            return Ok(Exit::Done);
+        }
+        let mut text = script_diff(&name, &shown);
+        let costs = format!("Costs you: {costs}.");
+        let _ = writeln!(text, "{}", wrap(&costs, context.terminal.width(), "  "));
+        if let Some(older) = kept_as {
             let _ = writeln!(text, "Written. The old file is {older}. Submit it as before: {command}");
         }
         print(context, &text)?;
@@ -195,9 +211,20 @@ impl ScriptQuestion<'_> {
         } else {
             path.clone()
         };
+        let costs = when_text::costs(chosen);
+        let command = sbatch::command(&path.display().to_string(), &options).to_string();
+        let json = |id: Option<&str>| {
+            json_text(&json!({
+                "schema": "hsched.when-submit/1", "job_id": id, "command": command, "costs": costs,
+                "dry_run": self.args.dry_run,
+            }))
+        };
+        let is_json = self.format == Format::Json;
         if self.args.dry_run {
-            print(context, &format!("{}\n", sbatch::command(&path.display().to_string(), &options)))?;
-            context.note(&format!("costs you: {}", when_text::costs(chosen)));
+            print(context, &if is_json { json(None)? } else { format!("{command}\n") })?;
+            if !is_json {
+                context.note(&format!("costs you: {costs}"));
+            }
             return Ok(Exit::Done);
         }
         if !self.is_live {
@@ -205,9 +232,13 @@ impl ScriptQuestion<'_> {
                 .id(ErrorId::OptionsConflict));
         }
         let id = slurm::submit(context, &path, &options)?;
-        let costs = when_text::costs(chosen);
         let said = format!("Submitted as job {id}. Costs you: {costs}.");
-        print(context, &(wrap(&said, context.terminal.width(), "  ") + "\n"))?;
+        let text = if is_json {
+            json(Some(&id.to_string()))?
+        } else {
+            wrap(&said, context.terminal.width(), "  ") + "\n"
+        };
+        print(context, &text)?;
         Ok(Exit::Done)
     }
 }

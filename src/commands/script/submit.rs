@@ -29,7 +29,7 @@ use hsched_ui::{Exit, Failure};
 pub(in crate::commands) struct FollowArgs {
     /// For a batch script: what `hsched watch --queue` may change while the job is pending, if the change starts it sooner; a list
     /// separated by commas.
-    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "pieces")]
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with_all = ["pieces", "pack", "together"])]
     pub may: Vec<MayArg>,
 }
 

@@ -16,7 +16,7 @@ pub(super) fn json(report: &ScriptReport) -> Value {
     json!({
         "schema": "hsched.when/1",
         "estimated": true,
-        "queues": [when_json::queue(report.queue)],
+        "queues": [when_json::queue(report.queue, outlook.map(|outlook| &outlook.request))],
         "jobs": [],
         "script": {
             "name": report.script.name(),

@@ -117,21 +117,29 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
             } else {
                 String::new()
             };
-            if high.0 < AT_ONCE {
-                return vec![format!("It would start at once.{of}")];
+            let at_once = if report.queue.snapshot.lacks_limits() {
+                "It would start at once, if no limit of an account or QOS delays it: these limits are unknown."
+            } else {
+                "It would start at once."
+            };
+            let limit = report.queue.snapshot.reached_limit_of(&outlook.request);
+            if high.0 < AT_ONCE && limit.is_none() {
+                return vec![format!("{at_once}{of}")];
             }
             let interval = match forecast.few_futures() {
                 _ if forecast.is_by_limits() => " All jobs are taken to run to their limits.".to_owned(),
                 Some(count) => format!(" This is estimated from {}.", counted(count, "future")),
                 None => format!(" In 8 of 10 cases: between {} and {}.{of}", at(low), at(high)),
             };
-            let start = if median.0 < AT_ONCE {
-                "It would start at once.".to_owned()
-            } else {
-                format!("It would start at {}, in {}.", at(median), rough_duration(median))
+            let start = match &limit {
+                Some(_) if median.0 < AT_ONCE => "It would start within a minute.".to_owned(),
+                None if median.0 < AT_ONCE => at_once.to_owned(),
+                _ => format!("It would start at {}, in {}.", at(median), rough_duration(median)),
             };
             let mut list = vec![start + &interval];
-            if forecast.past_waits == 0 {
+            if let Some(limit) = limit {
+                list.push(format!("The {}.", limit.use_in_words()));
+            } else if forecast.past_waits == 0 {
                 list.extend(waits_for(report, outlook, Time(taken_at.0 + median.0), forecast.ahead));
             }
             list
@@ -197,7 +205,10 @@ fn row(
         change_estimate.start.forecast().map_or_else(String::new, |forecast| at(forecast.start.median));
     ScriptRow {
         starts,
-        sooner: change_estimate.sooner.map_or_else(|| "as is: never".to_owned(), rough_duration),
+        sooner: change_estimate.sooner.map_or_else(
+            || if outlook.estimates.as_is.is_never() { "as is: never" } else { "as is: unknown" }.to_owned(),
+            rough_duration,
+        ),
         done: change_estimate.done.map(|done| at(done.median)),
         change: change(report, outlook, place),
         costs: costs(change_estimate),

@@ -171,13 +171,13 @@ impl Subcommand for Args {
         let parameters = self.flags.parameters(self.parameters(), &names)?;
         let tasks = self.execution.task_policies(&policies, &parameters)?;
         if let (Some(policy), Some(flag)) = (tasks.first(), self.flag_of_gangs()) {
-            let message = format!(
-                "{flag} does not work with {}, which assigns individual tasks to GPUs",
-                policy.name()
-            );
-            return Err(Failure::new(Exit::Usage, message)
-                .id(ErrorId::PolicyUnfit)
-                .hint("add --execution gangs"));
+            let why = format!("{}, which assigns individual tasks to GPUs", policy.name());
+            if tasks.len() == policies.len() {
+                return Err(Failure::new(Exit::Usage, format!("{flag} does not work with {why}"))
+                    .id(ErrorId::PolicyUnfit)
+                    .hint("add --execution gangs"));
+            }
+            context.note(&format!("{flag} has no effect with {why}"));
         }
         let objective = self.objective.of(&policies, context)?;
         let copies = self.hadare.parameters(self.round, objective);

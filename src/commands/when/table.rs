@@ -68,7 +68,7 @@ fn when_jobs<'a>(told: &'a [EstimatedJob], queues: &'a [ClusterQueue]) -> Vec<Wh
             let kept =
                 if told.len() > 1 { worth_showing(estimated) } else { (0..estimated.list.len()).collect() };
             when_job(
-                estimated,
+                (estimated, queues),
                 names.collect(),
                 &kept,
                 kept.iter().map(|&number| row(&estimated.list[number])).collect(),
@@ -91,7 +91,7 @@ fn worth_showing(told: &EstimatedJob) -> Vec<usize> {
 }
 
 fn when_job<'a>(
-    told: &'a EstimatedJob,
+    (told, queues): (&'a EstimatedJob, &[ClusterQueue]),
     names: Vec<&'a str>,
     kept: &[usize],
     rows: Vec<WhenRow<'a>>,
@@ -107,13 +107,15 @@ fn when_job<'a>(
         };
         notes.push(format!("{}: {others} no cheaper; --format json lists them", told.job.name));
     }
-    let chosen = told.choice.and_then(|choice| OptionEstimate::of(list, choice.id)).or(list.first());
+    let chosen = told.best();
     if let Some(OptionEstimate { start: Start::Unknown(why), .. }) = chosen {
         notes.push(format!("{UNKNOWN}: {why}"));
     } else if let Some(OptionEstimate { start: Start::Refused(refusal), .. }) = chosen {
         notes.push(format!("never: {refusal}"));
     } else if let Some(estimate) = chosen {
         notes.push(format!("priority {}", estimate.priority.source.word()));
+        let limit = queues[estimate.queue].snapshot.reached_limit_of(&estimate.option.request);
+        notes.extend(limit.map(|limit| format!("the {}", limit.use_in_words())));
     }
     WhenJob {
         names,

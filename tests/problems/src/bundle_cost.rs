@@ -1,5 +1,4 @@
-//! A job's completion time on GPUs counted by type, computed only from the planner's formulas (section 1) by
-//! bisection.
+//! A job's completion time on GPUs counted by type, computed only from the planner's formulas, by bisection.
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 

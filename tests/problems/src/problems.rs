@@ -69,7 +69,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
     }
 }
 
-/// Returns the planner's worked example of section 2: 2 T4 and 2 V100.
+/// Returns the planner's worked example: two jobs, 2 T4 and 2 V100.
 pub fn worked_example() -> Problem {
     let jobs = vec![
         job("resnet18", 200, 100_000, 0.0, &[275.0, 644.0]),
@@ -78,7 +78,7 @@ pub fn worked_example() -> Problem {
     problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], jobs)
 }
 
-/// Returns the planner's example of section 5: three nodes of five P100, T4 and V100.
+/// Returns the planner's larger example: four jobs and three nodes of five P100, T4 and V100.
 pub fn fifteen_gpus() -> Problem {
     let jobs = vec![
         job("resnet101", 200, 50_000, 178.0, &[290.0, 190.0, 480.0]),
@@ -151,8 +151,8 @@ pub fn without_deadlines(mut problem: Problem) -> Problem {
     problem
 }
 
-/// Returns random problems of a few jobs and GPUs: mixed nodes, both kinds of speed, caps, forbidden
-/// types, limits, quanta, MIG slices, slow and fast links.
+/// Returns random problems of at most `max_jobs` jobs and `max_gpus` GPUs: mixed nodes, both kinds of speed,
+/// caps, forbidden types, limits, deadlines, quanta, slow and fast links and, only if `slices`, MIG slices.
 pub fn any_problem(max_gpus: u32, max_jobs: usize, slices: bool) -> impl Strategy<Value = Problem> {
     let shape = (1_usize..3, 1_usize..4, 1_usize..=max_jobs, any::<bool>());
     shape.prop_flat_map(move |(types, nodes, jobs, slice)| {

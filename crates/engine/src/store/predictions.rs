@@ -111,12 +111,19 @@ impl SubmissionPrediction {
         let is = |record: &SubmissionRecord| record.run == self.of.run && record.copy == self.of.copy;
         if let Some(submission) = tracked.submission(&self.of) {
             self.prediction.started = Some(submission.attempt.started?);
-        } else {
-            let past = tracked.past.iter().find(|past| is(&past.attempt))?;
+        } else if let Some(past) = tracked.past.iter().find(|past| is(&past.attempt)) {
             self.prediction.started = past.attempt.started;
             self.withdrawn = past.attempt.started.is_none();
+        } else {
+            // The state forgets the beaten submissions of a race.
+            let is_of_run = |record: &SubmissionRecord| record.run == self.of.run;
+            let has_started = |record: &SubmissionRecord| is_of_run(record) && record.started.is_some();
+            let submissions = tracked.phase.submissions().iter();
+            self.withdrawn = tracked.phase.is_over()
+                || tracked.past.iter().any(|past| is_of_run(&past.attempt))
+                || submissions.map(|submission| &submission.attempt).any(has_started);
         }
-        Some(())
+        (!self.is_open()).then_some(())
     }
 }
 
@@ -141,6 +148,24 @@ mod tests {
             },
             withdrawn: false,
         }
+    }
+
+    #[test]
+    fn the_beaten_submission_of_a_race_has_left_the_queue() {
+        let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
+                    throughput: {t4: 1}, command: x}]";
+        let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
+        let withdrawn = |run: &str, started: Option<Time>| {
+            let mut tracked = JobState::new(job.clone(), Time(0.0));
+            let attempt = SubmissionRecord::new(run, Vec::new(), Seconds(1.0), 0, Time(1000.0));
+            tracked.intend(SubmissionRecord { started, ..attempt });
+            let mut beaten = told(1, 1000.0);
+            let is_new = beaten.settle(&State { jobs: vec![tracked], ..State::default() }).is_some();
+            (beaten.withdrawn, is_new)
+        };
+        assert_eq!(withdrawn("r", Some(Time(1015.0))), (true, true));
+        assert_eq!(withdrawn("r", None), (false, false));
+        assert_eq!(withdrawn("other", Some(Time(1015.0))), (false, false));
     }
 
     #[test]

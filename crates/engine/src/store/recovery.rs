@@ -14,6 +14,7 @@ use crate::store::newest::Newest;
 use crate::store::played::JournaledState;
 use crate::store::seal::SealVerdict;
 use crate::store::snapshot::StateSnapshot;
+use crate::store::speeds::WITHOUT;
 use crate::store::state_file::StateFile;
 use crate::store::{SpeedFile, StateError};
 use crate::{Rules, State};
@@ -187,16 +188,15 @@ impl DirectoryContents {
     /// If a file cannot be read or belongs to another version, or if the newest state cannot be rebuilt.
     pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
         let mut contents = StateFiles::read(root)?.contents(rules)?;
-        let what = "hsched uses the speeds of the job files until it has measured new ones";
         let known = contents.recorded.as_ref().map_or(0, |file| file.claim.speeds);
         let speeds = match SpeedFile::load_checked(root) {
             Err(error) if error.is_damage() => {
-                contents.speeds = Condition::Damaged(format!("is damaged ({}); {what}", chain(&error)));
+                contents.speeds = Condition::Damaged(error.damage());
                 SpeedFile::empty()
             }
             Ok((speeds, verdict)) => {
                 contents.speeds = match verdict {
-                    None if known > 0 => Condition::Damaged(format!("is missing; {what}")),
+                    None if known > 0 => Condition::Damaged(format!("is missing; {WITHOUT}")),
                     Some(_) if speeds.saves < known => Condition::Older(
                         "is an older copy; hsched uses it and measures the missing speeds again".into(),
                     ),

@@ -71,6 +71,12 @@ impl StateDir {
         let _ = fs::remove_dir_all(pieces_folder(self.root(), id));
     }
 
+    /// Removes the state directory of a pool without any submission, so that it is not mistaken for one.
+    pub fn remove_pool(self) {
+        // Errors are ignored, as for a run.
+        let _ = fs::remove_dir_all(self.root());
+    }
+
     /// Removes a run without any submission, so that it is not mistaken for one.
     pub fn remove_run(&self, id: &str) {
         // This may fail for the same reason as the preceding write, whose error is more informative.

@@ -59,7 +59,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 pub use self::error::StateError;
 use crate::store::deferred_commands::{DeferredCommand, DeferredCommands};
-use crate::store::files::{private, replace, write_error};
+use crate::store::files::{aside, private, replace, write_error};
 use crate::store::names::{SNAPSHOT, SPEEDS, WISHES};
 use crate::store::recovery::DirectoryContents;
 use crate::store::state_file::Claim;
@@ -242,6 +242,17 @@ impl StateDir {
     /// Records that all jobs were observed and that the state reflects the observation.
     pub fn looked(&self, at: Time) {
         last_look::note(&self.root, at);
+    }
+
+    /// Renames a damaged file of measured speeds, and returns its new name.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn set_speeds_aside(&self) -> Result<String, StateError> {
+        let path = self.root.join(SPEEDS);
+        let aside = aside(&path);
+        fs::rename(&path, &aside).map_err(write_error(&path))?;
+        Ok(aside.file_name().unwrap_or_default().display().to_string())
     }
 
     /// Replaces the file of measured speeds.

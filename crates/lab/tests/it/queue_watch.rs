@@ -1,5 +1,6 @@
 //! `watch --queue` by the engine alone: its requests to Slurm for waiting jobs.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -75,6 +76,8 @@ fn snapshot(cluster: &Cluster) -> Snapshot {
         accounts: None,
         limit_qos: None,
         qos: None,
+        deny_accounts: BTreeSet::new(),
+        deny_qos: BTreeSet::new(),
         preemptible: false,
         suspends: false,
         exclusive: false,

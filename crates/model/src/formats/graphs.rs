@@ -60,6 +60,10 @@ fn read_job(value: &ReaderValue<'_>, nodes: &[(String, usize)]) -> Option<GraphJ
     let deadline = fields.or("deadline", None, |value| deadline(value).map(Some));
     let list = fields.required("tasks").map(ReaderValue::items);
     let tasks: Vec<ReaderValue<'_>> = list?;
+    if tasks.is_empty() {
+        value.report(ValueError::new("must have at least one task").id(ErrorId::TaskGraph));
+        return None;
+    }
     let ids = ids(&tasks)?;
     let read = all(tasks.iter().map(|task| read_task(task, &ids, nodes)));
     let volumes =
@@ -152,7 +156,8 @@ fn volume(value: &ReaderValue<'_>, ids: &BTreeMap<String, usize>) -> Option<(usi
         );
         return None;
     };
-    Some((known(a, ids)?, known(b, ids)?, amount.number()?))
+    let fits = |number: f64| (0.0..=1e12).contains(&number).then_some(number);
+    Some((known(a, ids)?, known(b, ids)?, amount.ranged(fits, "from 0 to 1e12")?))
 }
 
 /// Reads a node and the index of one of its GPUs.

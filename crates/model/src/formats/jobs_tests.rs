@@ -37,6 +37,19 @@ fn gpus_alone_fix_the_number_and_beside_a_range_leave_it() {
     assert_eq!(range("gpus: 4, max_gpus: 8"), (1, Some(8), Some(4)));
     assert_snapshot!(check("gpus: 4, min_gpus: 5, max_gpus: 8"), @"line 3: jobs[0].gpus: 4 is less than min_gpus 5");
     assert_snapshot!(check("gpus: 4, max_gpus: 3"), @"line 3: jobs[0].gpus: 4 is more than max_gpus 3");
+    let checked = |more: &str, expected: &str| {
+        assert_eq!(check(more), format!("line 3: jobs[0].{expected}"), "{more}");
+    };
+    checked("min_replicas: 4, max_gpus: 2", "min_replicas: 4 is more than max_gpus 2");
+    checked("gpus: 2, min_replicas: 4", "min_replicas: 4 is more than gpus 2");
+    checked("gpus: 4, max_replicas: 2", "max_replicas: 2 is less than gpus 4");
+    checked("min_gpus: 4, max_replicas: 2", "max_replicas: 2 is less than min_gpus 4");
+    assert_eq!(range("gpus: 2, max_replicas: 4"), (2, Some(4), Some(2)));
+    let plain = parse("jobs: [{name: a, command: echo, gpus: 2}]").expect_err("no training").in_file("f");
+    assert!(
+        plain.contains("2 is more than 1, and a job without global_batch") && !plain.contains("max_gpus"),
+        "{plain}"
+    );
     assert_snapshot!(check("gpus: 301"), @"line 3: jobs[0].gpus: 301 is more than 300, the largest number of ranks for global_batch");
 }
 

@@ -52,7 +52,13 @@ pub fn parse_number(text: &str) -> Result<f64, ValueError> {
     if !is_decimal(text) {
         let error =
             ValueError::new(format!("must be a number, got {}", quoted(text))).id(ErrorId::NumberFormat);
-        return Err(with_plain_digits(error, text));
+        // A comma that separates no thousands is a decimal comma.
+        let decimal = text.replacen(',', ".", 1);
+        return Err(if !separates_thousands(text) && is_decimal(&decimal) {
+            error.hint(format!("write {decimal}"))
+        } else {
+            with_plain_digits(error, text)
+        });
     }
     let number: f64 = text
         .parse()
@@ -98,7 +104,7 @@ fn not_whole(text: &str) -> ValueError {
 /// Adds a hint for `100_000`, `100,000` and `10^9`.
 fn with_plain_digits(error: ValueError, text: &str) -> ValueError {
     let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',' | '\'' | ' ')).collect();
-    if plain.len() < text.len() && is_decimal(&plain) {
+    if plain.len() < text.len() && is_decimal(&plain) && separates_thousands(text) {
         return error.hint(format!("write {plain}"));
     }
     let power = plain
@@ -108,6 +114,13 @@ fn with_plain_digits(error: ValueError, text: &str) -> ValueError {
         Some(number) => error.hint(format!("write {number}")),
         None => error,
     }
+}
+
+/// Returns whether three digits follow each comma.
+fn separates_thousands(text: &str) -> bool {
+    text.split(',')
+        .skip(1)
+        .all(|part| part.split(|c: char| !c.is_ascii_digit()).next().map(str::len) == Some(3))
 }
 
 /// Returns the digits for a message, shortened if there are many.
@@ -137,6 +150,8 @@ mod tests {
         check(whole("1e3"), "must be a whole number, got \"1e3\"; write 1000");
         check(whole("1.5"), "must be a whole number, got \"1.5\"");
         check(whole("100_000"), "must be a whole number, got \"100_000\"; write 100000");
+        check(whole("100,000"), "must be a whole number, got \"100,000\"; write 100000");
+        check(whole("1,5"), "must be a whole number, got \"1,5\"");
         check(whole("10^9"), "must be a whole number, got \"10^9\"; write 1000000000");
         check(whole("010"), "has leading zeros: \"010\"; write 10: some parsers read it as octal");
         check(whole("0x10"), "must be a whole number, got \"0x10\"");
@@ -156,6 +171,10 @@ mod tests {
         check(parse_number("inf"), "must be a number, got \"inf\"");
         check(parse_number("1e999"), "is too large: 1e999");
         check(parse_number("1_0.5"), "must be a number, got \"1_0.5\"; write 10.5");
+        check(parse_number("1,234.5"), "must be a number, got \"1,234.5\"; write 1234.5");
+        check(parse_number("1,5"), "must be a number, got \"1,5\"; write 1.5");
+        check(parse_number("0,0001"), "must be a number, got \"0,0001\"; write 0.0001");
+        check(parse_number("1,5,5"), "must be a number, got \"1,5,5\"");
         check(parse_number("."), "must be a number, got \".\"");
         check(parse_number(""), "must be a number, got \"\"");
     }

@@ -47,54 +47,69 @@ pub(super) fn alone(node: &YamlNode) -> Option<&str> {
 /// Returns the text with values filled in for known placeholders; others stay.
 pub(super) fn fill<'v>(text: &str, syntax: Syntax, value_of: impl Fn(&str) -> Option<&'v str>) -> String {
     let mut filled = String::with_capacity(text.len());
-    let mut quote = Quote::None;
+    let mut place_in_shell = ShellPlace { quote: Quote::None, before: ' ' };
     let mut done = 0;
     for (place, name) in names(text) {
         let Some(value) = value_of(name) else { continue };
         let between = &text[done..place.start];
-        quote = quote.after(between);
+        place_in_shell = place_in_shell.after(between);
         filled.push_str(between);
         match syntax {
             Syntax::Plain => filled.push_str(value),
-            Syntax::Shell => filled.push_str(&quote.protect(value)),
+            Syntax::Shell => filled.push_str(&place_in_shell.quote.protect(value)),
         }
+        // A value is a part of a word, so no comment begins after it.
+        place_in_shell.before = '}';
         done = place.end;
     }
     filled + &text[done..]
 }
 
-/// The shell quotes around a position in a line.
+/// A position in a shell script.
 #[derive(Clone, Copy)]
-enum Quote {
-    None,
-    Single,
-    Double,
+struct ShellPlace {
+    quote: Quote,
+    /// The character before it.
+    before: char,
 }
 
-impl Quote {
-    /// Returns the quotes that are open after more text.
-    fn after(mut self, text: &str) -> Self {
+impl ShellPlace {
+    /// Returns the position after more text.
+    fn after(self, text: &str) -> Self {
+        let Self { mut quote, mut before } = self;
         let mut chars = text.chars();
-        let mut before = ' ';
         while let Some(c) = chars.next() {
-            self = match (self, c) {
-                (Self::None, '\'') => Self::Single,
-                (Self::None, '"') => Self::Double,
-                (Self::Single, '\'') | (Self::Double, '"') => Self::None,
-                (Self::None | Self::Double, '\\') => {
-                    chars.next();
-                    self
-                }
-                (Self::None, '#') if before.is_whitespace() => {
-                    // A comment may contain an apostrophe.
-                    chars.find(|&c| c == '\n');
-                    self
-                }
+            // An escaped line break separates nothing.
+            if quote.has_escapes() && c == '\\' && chars.next() == Some('\n') {
+                continue;
+            }
+            let begins_word = before.is_whitespace() || ";&|()<>".contains(before);
+            quote = match (quote, c) {
+                (Quote::None, '\'') => Quote::Single,
+                (Quote::None, '"') => Quote::Double,
+                (Quote::None, '#') if begins_word => Quote::Comment,
+                (Quote::Single, '\'') | (Quote::Double, '"') | (Quote::Comment, '\n') => Quote::None,
                 (quote, _) => quote,
             };
             before = c;
         }
-        self
+        Self { quote, before }
+    }
+}
+
+/// The shell quotes around a position in a script.
+#[derive(Clone, Copy, PartialEq)]
+enum Quote {
+    None,
+    Single,
+    Double,
+    /// In a comment, which may contain an apostrophe, and which ends with its line.
+    Comment,
+}
+
+impl Quote {
+    fn has_escapes(self) -> bool {
+        matches!(self, Self::None | Self::Double)
     }
 
     /// Returns the value quoted so that a shell reads exactly the value here.
@@ -102,6 +117,7 @@ impl Quote {
         match self {
             Self::None => shell_words::quote(value).into_owned(),
             Self::Single => value.replace('\'', r"'\''"),
+            Self::Comment => value.replace(['\n', '\r'], " "),
             Self::Double => {
                 let escaped = |c| if matches!(c, '\\' | '"' | '$' | '`') { "\\" } else { "" };
                 value.chars().flat_map(|c| escaped(c).chars().chain([c])).collect()
@@ -140,6 +156,11 @@ mod tests {
         check("--lr \"x {lr}\"", "a $b", "--lr \"x a \\$b\"");
         check("--lr 'x {lr}' {lr}", "it's", r"--lr 'x it'\''s' 'it'\''s'");
         check("# don't\n--lr {lr}", "a b", "# don't\n--lr 'a b'");
+        check("# {lr}, don't\n--lr {lr}", "a;b", "# a;b, don't\n--lr 'a;b'");
+        check("echo;# {lr} isn't\n{lr}", "a\nb", "echo;# a b isn't\n'a\nb'");
+        check("x \\\n# it's\n{lr}", "a b", "x \\\n# it's\n'a b'");
+        check("{lr}#'{lr}' {lr}", "a b", "'a b'#'a b' 'a b'");
+        check("{lr} #'{lr}'\n{lr}", "a b", "'a b' #'a b'\n'a b'");
     }
 
     proptest! {

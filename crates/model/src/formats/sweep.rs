@@ -262,7 +262,7 @@ fn name(base: &str, chosen: &[(&SweepKey, YamlNode)]) -> String {
 }
 
 /// Returns a value in the form used in names, which allow only some characters.
-fn name_part(text: &str) -> String {
+pub(super) fn name_part(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.chars().map(|c| if allowed(c) { c } else { '_' }).collect()
 }

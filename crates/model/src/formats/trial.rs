@@ -7,7 +7,7 @@ use super::jobs::read_jobs;
 use super::json;
 use super::problem::{Problems, ValueError, nearest, quoted};
 use super::reader::{Fields, read_file};
-use super::sweep::Sweeps;
+use super::sweep::{Sweeps, name_part};
 use crate::{Job, JobName};
 
 /// The keys of a line.
@@ -121,9 +121,24 @@ impl Trial {
 }
 
 /// Returns the id of a trial from the name of its run; `None` if the run does not belong to a trial.
-pub fn trial_of(run: &JobName, sweep: &str) -> Option<String> {
-    let id = run.as_str().strip_prefix(sweep)?.strip_prefix("-t")?;
-    (!id.is_empty()).then(|| id.to_owned())
+pub fn trial_of(run: &JobName, sweep: &str, parameters: &Map<String, Json>) -> Option<String> {
+    let rest = run.as_str().strip_prefix(sweep)?;
+    let id = rest.strip_prefix("-t")?;
+    (!id.is_empty() && !is_of_values(rest, parameters)).then(|| id.to_owned())
+}
+
+/// Returns whether the end of a run's name comes from the values of a sweep, as in `net-temperature1`.
+fn is_of_values(rest: &str, parameters: &Map<String, Json>) -> bool {
+    parameters.iter().any(|(key, value)| {
+        let Some(after) = rest[1..].strip_prefix(key.as_str()) else { return false };
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let after = after.strip_prefix(&name_part(&value));
+        // Trial 7 of a job with a key `t` is `net-t7`, and so is a run with `t` = 7.
+        key != "t"
+            || after.is_some_and(|after| {
+                if parameters.len() == 1 { after.is_empty() } else { after.starts_with('-') }
+            })
+    })
 }
 
 /// Returns an id as JSON, as a number if possible.
@@ -160,9 +175,24 @@ mod tests {
         assert_eq!((job.name.as_str(), job.model.as_str(), job.global_batch), ("net-t7", "net", 10));
         assert_eq!(job.launch.env, [("BATCH".into(), "10".into()), ("LR".into(), "0.1".into())]);
         let variant = job.variant.expect("a variant");
-        assert_eq!((variant.sweep.as_str(), variant.parameters), ("net", trial.parameters));
-        assert_eq!(trial_of(&job.name, "net").as_deref(), Some("7"));
+        assert_eq!((variant.sweep.as_str(), &variant.parameters), ("net", &trial.parameters));
+        assert_eq!(trial_of(&job.name, "net", &variant.parameters).as_deref(), Some("7"));
         assert_eq!((trial_json("7"), trial_json("07"), trial_json("a")), (json!(7), json!("07"), json!("a")));
+    }
+
+    #[test]
+    fn a_run_of_a_sweep_is_no_trial() {
+        let trial = |name: &str, parameters: Json| {
+            let run = JobName::new(name).expect("a name");
+            trial_of(&run, "net", parameters.as_object().expect("a map"))
+        };
+        assert_eq!(trial("net-temperature1", json!({"temperature": 1})), None);
+        assert_eq!(trial("net-top_k5-lr0.1", json!({"top_k": 5, "lr": 0.1})), None);
+        assert_eq!(trial("net-ta_b-lr0.1", json!({"t": "a b", "lr": 0.1})), None);
+        assert_eq!(trial("net-lr0.1", json!({"lr": 0.1})), None);
+        assert_eq!(trial("net-t7", json!({"temperature": 1})).as_deref(), Some("7"));
+        assert_eq!(trial("net-t7", json!({"t": 0.5})).as_deref(), Some("7"));
+        assert_eq!(trial("net-t7", json!({"lr": 0.5, "t": 7})).as_deref(), Some("7"));
     }
 
     #[test]

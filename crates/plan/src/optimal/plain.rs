@@ -19,11 +19,15 @@ pub(super) fn unmix(problem: &Problem, jobs: &[usize], slots: &mut [Vec<Slot>], 
         if types(slots) < 2 || problem.jobs[job].replica.is_some() {
             continue;
         }
-        slots.iter().for_each(|slot| free[slot.node][slot.gpu_type] += slot.count);
+        for slot in &*slots {
+            free[slot.node][slot.gpu_type] += slot.count;
+        }
         if let Some(plain) = of_one_type(problem, job, slots, &free, all) {
             *slots = plain;
         }
-        slots.iter().for_each(|slot| free[slot.node][slot.gpu_type] -= slot.count);
+        for slot in &*slots {
+            free[slot.node][slot.gpu_type] -= slot.count;
+        }
     }
 }
 

@@ -77,7 +77,7 @@ fn a_job_whose_gpus_are_too_unequal_makes_room_for_others() {
 fn equal_shares_are_legal_where_balanced_ones_are_not() {
     let mut unequal = problems::job("unequal", 1, 10, 1.0, &[1.0, 1000.0, 1.0]);
     (unequal.min_gpus, unequal.global_batch, unequal.types[2]) = (2, 10, None);
-    // With its minimum of one GPU, it cannot hold its batch, so that the first attempt fails.
+    // With its minimum of one GPU, this job cannot hold its batch, so the first attempt fails.
     let mut narrow = problems::job("narrow", 10, 64_000, 1.0, &[1.0, 1.0, 1.0]);
     (narrow.max_gpus, narrow.global_batch, narrow.accumulate) = (2, 64, false);
     (narrow.types[0], narrow.types[1]) = (None, None);

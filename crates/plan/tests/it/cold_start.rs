@@ -191,8 +191,8 @@ fn anchor() -> Option<Rates> {
     Some(records("throughput/anchor_single_gpu_samples_per_s.csv")?.iter().filter_map(rate).collect())
 }
 
-/// Returns the number of held-out rates, the median and the 90th percentile of the relative errors of their
-/// estimates, and the fraction within one standard deviation.
+/// Returns the number of held-out rates that have an estimate, the median and the 90th percentile of the
+/// relative errors of their estimates, and the fraction within one standard deviation.
 fn held_out(rates: &Rates, learn_from_others: bool) -> (usize, f64, f64, f64) {
     let rates: Rates = rates.iter().filter(|(.., rate)| *rate > 0.0).cloned().collect();
     let mut all = Cache::default();

@@ -4,7 +4,8 @@ use hsched_plan::solve::{Cut, Highest, highest_under};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use proptest::prelude::*;
 
-/// Returns planes over a few dimensions, many of them through the same point or with equal slopes.
+/// Returns planes over a few dimensions, many of them through the same point or with equal slopes, and the
+/// sides of a box.
 fn planes() -> impl Strategy<Value = (Vec<Cut>, Vec<(f64, f64)>)> {
     (1_usize..6).prop_flat_map(|dimensions| {
         let number = prop_oneof![(-4_i32..5).prop_map(f64::from), -100.0..100.0];

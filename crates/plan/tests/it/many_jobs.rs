@@ -79,7 +79,7 @@ fn the_prices_of_the_last_plan_are_where_the_next_search_begins() {
     let plan = verify(&problem, again).expect("a valid plan");
     let value = PlanFigures::of(&problem, &plan).expect("jobs are placed").objective_value;
     assert!(value <= lower(&anew) * 1.001, "{value} of {}", lower(&anew));
-    // Small problems are planned from scratch, independent of earlier plans.
+    // Small problems are planned from scratch, independently of earlier plans.
     problem.jobs.truncate(3);
     assert_eq!(decide(&problem, Some(&memory)), (decide(&problem, None).0, Some(memory)));
 }

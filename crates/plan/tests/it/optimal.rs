@@ -10,7 +10,7 @@ use crate::{certificate, oracle, oracle_milp, oracle_pool};
 
 /// The result of `optimal` for a problem.
 struct SolveResult {
-    /// Jobs placed.
+    /// Number of jobs placed.
     placed: usize,
     value: Option<f64>,
     bound: Option<Bound>,
@@ -53,8 +53,8 @@ fn agree(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * (a.abs() + b.abs())
 }
 
-/// Checks that the plan equals the optimum, is proven optimal, and that its certificate holds when
-/// recomputed.
+/// Checks that the plan has the optimal value, is proven optimal, and that its certificate holds when
+/// recomputed; without an optimum, checks that not all jobs are placed.
 fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
     let solved = solve(problem, false)?;
     let Some(best) = best else {

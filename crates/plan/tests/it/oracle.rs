@@ -11,7 +11,7 @@ type Worker = (usize, usize);
 
 /// Returns the objective of the best plan that gives every job a GPU, by the number of idle GPUs.
 ///
-/// `None` if there is no legal plan.
+/// `None` if there is no legal plan with this number.
 pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     let workers = workers(problem);
     let times: Vec<Vec<Option<f64>>> =

@@ -46,7 +46,7 @@ fn the_certificate_is_the_sum_that_its_jobs_would_pay() {
     assert!(agree(certificate::bound(&problem, &[0.0, 10_000.0], &[1.0, 1.0]), Some(paid)));
 }
 
-/// Changes one price at a time as long as the bound rises.
+/// Changes one price at a time, and keeps each change that raises the bound.
 #[test]
 fn prices_exist_that_prove_nearly_the_optimum() {
     let problem = problems::fifteen_gpus();

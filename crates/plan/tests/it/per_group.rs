@@ -171,7 +171,7 @@ fn jobs_that_cannot_start_take_no_places() {
 
 #[test]
 fn a_group_without_a_usable_type_is_not_the_first_for_a_job() {
-    // The first group has the only type that the short job can use, and a long job there.
+    // The first group has the only type that the jobs can use, and the long job runs there.
     let mut long = job("long", 1000, 1000, 1.0, &[100.0]);
     long.types.push(None);
     long.progress.holds = vec![HeldPlacement {
@@ -187,7 +187,7 @@ fn a_group_without_a_usable_type_is_not_the_first_for_a_job() {
     assert!(plan.changes.iter().any(|(job, _)| *job == 0), "the long job makes room: {:?}", plan.changes);
 }
 
-/// Remembers how many jobs its group had.
+/// Adds up the numbers of jobs that it sees, and keeps the sum in its memory.
 #[derive(Default)]
 struct Counts(usize);
 

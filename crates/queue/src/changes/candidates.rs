@@ -19,22 +19,24 @@ pub(super) struct ChangeContext<'a> {
     pub past: &'a PastRuns,
 }
 
-/// A change leaves at least 1/`LEAST_PART` of an amount; a larger reduction is not a small change.
+/// A change leaves at least 1/`LEAST_PART` of the CPUs, of the GPUs per node, and of the memory if past runs
+/// do not show the need; a larger reduction is not a small change.
 const LEAST_PART: u64 = 4;
 
 /// Limits tried if run times are unknown, as fractions of the present one.
 const SHORTER: [f64; 2] = [0.5, 0.25];
 
-/// Minimum reduction of a limit, in seconds.
+/// Minimum reduction of a limit, and shortest limit tried if run times are unknown, in seconds.
 const NO_CHANGE: f64 = 900.0;
 
 /// Longest limit of which a fraction is tried, in seconds: two weeks. Longer ones stand for "no limit".
 const LONGEST: f64 = 14.0 * 86_400.0;
 
-/// Maximum number of node counts tried for the same GPUs.
+/// Maximum number of node counts tried for the same GPUs, and of changes of CPUs and memory.
 const SPLITS: usize = 4;
 
-/// Returns all individual changes. If a change requires another one, both form a set.
+/// Returns the individual changes that a partition accepts and that past runs allow. If a change requires
+/// another one, both form a set.
 pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
     let limits = site.limits();
     let mut list = site.partitions(&limits);
@@ -50,8 +52,8 @@ pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
 }
 
 impl ChangeContext<'_> {
-    /// Returns shorter limits: the need of past runs, or else fractions of the limit and longest limits of
-    /// partitions that no past run exceeded.
+    /// Returns shorter limits: the need of past runs or, if that is unknown, fractions of the limit and the
+    /// longest limits of partitions.
     fn limits(&self) -> Vec<ChangeSet> {
         let limit = self.request.limit.0;
         let is_shorter = |shorter: &Seconds| shorter.0 <= limit - NO_CHANGE;
@@ -72,7 +74,8 @@ impl ChangeContext<'_> {
         tried.into_iter().map(|limit| ends_after(limit, None)).collect()
     }
 
-    /// Returns partitions beyond those that the request names, with a shorter limit if they require one.
+    /// Returns changes that add a partition to those of the request, with a shorter limit if the partition
+    /// requires one; partitions that do not accept the request are dropped.
     fn partitions(&self, limits: &[ChangeSet]) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
         let now = room::partitions(snapshot, request);
@@ -113,8 +116,8 @@ impl ChangeContext<'_> {
         set
     }
 
-    /// Returns whether one of the request's partitions has all nodes of this partition, the same tier and the
-    /// same QOS.
+    /// Returns whether one of the request's partitions that accept it has all nodes of this partition, the
+    /// same tier and the same QOS.
     fn is_like_one_of(&self, partition: &QueuePartition, now: &[&str]) -> bool {
         let nodes = |name: &str| -> BTreeSet<usize> {
             let all = self.snapshot.nodes.iter().enumerate();
@@ -187,8 +190,8 @@ impl ChangeContext<'_> {
         known.peek().is_none() || known.any(|partition| takes(partition, self.snapshot, &changed))
     }
 
-    /// Returns other GPU types with at least as much memory, in another partition if the request's partitions
-    /// have none.
+    /// Returns other GPU types with at least as much memory, in another partition if the request does not fit
+    /// into its own with them.
     fn gpu_types(&self) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
         let Some(from) = room::gpu_type(request) else { return Vec::new() };
@@ -332,11 +335,8 @@ impl ChangeContext<'_> {
 pub(super) fn takes(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -> bool {
     let account = request.account.as_deref().or_else(|| snapshot.own_account());
     let qos = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
-    let lets_in = |allowed: &Option<BTreeSet<String>>, name: Option<&str>| {
-        allowed.as_ref().is_none_or(|allowed| name.is_some_and(|name| allowed.contains(name)))
-    };
-    lets_in(&partition.accounts, account)
-        && lets_in(&partition.qos, Some(qos))
+    partition.allows_account(account)
+        && partition.allows_qos(Some(qos))
         && partition.max_time_s.is_none_or(|most| request.limit.0 <= most.0)
         && partition.max_nodes.is_none_or(|most| request.asks.nodes <= most)
 }

@@ -63,7 +63,8 @@ const LEAST_GAIN: f64 = 600.0;
 /// Minimum gain of a change, as a fraction of the wait.
 const LEAST_PART: f64 = 0.05;
 
-/// Number of best changes that are combined in pairs.
+/// Maximum number of changes combined in pairs: of the best ones, of the harmless ones among those that gain,
+/// and of the other harmless ones.
 const PAIRED: usize = 3;
 
 impl ChangeEstimates {
@@ -157,7 +158,8 @@ impl ChangeQuestion<'_> {
         (as_is, changed.map(|(set, request)| (set, request.clone(), start(&request))).collect())
     }
 
-    /// Returns the changes with which the job starts and ends notably sooner.
+    /// Returns the changes with which the job starts and ends notably sooner; all with which it starts, if
+    /// `as_is` has no forecast.
     fn gaining(&self, as_is: &Start, played: Vec<(ChangeSet, Request, Start)>) -> Vec<ChangeEstimate> {
         let run_now = (self.run_of)(self.request);
         let gain = |(set, request, start): (ChangeSet, Request, Start)| {

@@ -9,8 +9,8 @@ use crate::{QueueNode, QueuePartition, Request, Snapshot, meets};
 use hsched_model::formats::nearest;
 use hsched_model::{GpuAsk, GpuType};
 
-/// Returns why a request does not start regardless of other jobs, according to partitions and nodes; `None` if
-/// it may start.
+/// Returns why a request can never start, whatever the other jobs do, according to partitions and nodes;
+/// `None` if it may start.
 pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let names = room::partitions(snapshot, request);
     let stopped =
@@ -125,11 +125,7 @@ fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -
         (_, Some(most)) if request.asks.nodes > most => {
             format!("partition {name} allows {most} nodes, it asks for {}", request.asks.nodes)
         }
-        _ if partition
-            .accounts
-            .as_ref()
-            .is_some_and(|all| account.is_none_or(|name| !all.contains(name))) =>
-        {
+        _ if !partition.allows_account(account) => {
             format!("partition {name} is not for account {}", account.unwrap_or("(none)"))
         }
         _ => format!("partition {name} does not take its QOS"),
@@ -164,6 +160,28 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_that_denies_an_account_or_a_qos_never_starts_its_jobs() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1,
+            "partitions": [{"name": "a", "deny_accounts": ["bio"]}, {"name": "q", "deny_qos": ["normal"]},
+                {"name": "both", "accounts": ["bio"], "deny_accounts": ["bio"]}],
+            "nodes": [{"name": "n1", "partitions": ["a", "q", "both"], "gpus": [{"type": "v100", "count": 4}]}]}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let check = |partition: &str, account: &str, expected: Option<&str>| {
+            let request = Request {
+                partition: Some(partition.into()),
+                account: Some(account.into()),
+                ..test_request(1, "v100", 4)
+            };
+            assert_eq!(obstacle(&snapshot, &request).as_deref(), expected, "{partition}");
+        };
+        check("a", "bio", Some("partition a is not for account bio"));
+        check("a", "chem", None);
+        check("q", "bio", Some("partition q does not take its QOS"));
+        // Slurm ignores the denied names beside the allowed ones.
+        check("both", "bio", None);
+    }
+
+    #[test]
     fn a_partition_that_is_down_starts_no_job() {
         let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu"}], "closed_partitions": {"big": "DOWN", "old": "DRAIN"},
             "nodes": [{"name": "n1", "partitions": ["big", "gpu", "old"], "gpus": [{"type": "v100", "count": 4}]}]}"#;
@@ -175,7 +193,7 @@ mod tests {
         check("big", Some("partition big is DOWN"));
         check("gpu", None);
         check("big,gpu", None);
-        // It starts the jobs that are queued there.
+        // A partition in state DRAIN starts the jobs that are queued there.
         check("old", None);
         // A request that names no partition goes to the default one.
         let request = Request { partition: None, ..test_request(1, "v100", 4) };

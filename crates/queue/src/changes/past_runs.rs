@@ -79,8 +79,9 @@ impl PastRuns {
         list.get(list.len() / 2).map(|run| Seconds(*run))
     }
 
-    /// Returns whether past runs allow a change of a request: it does not shorten the limit, or the new limit
-    /// is at least their need or, if that is unknown, longer than any run with the name.
+    /// Returns whether past runs allow a change of a request: there are none, the change does not shorten the
+    /// limit, or the new limit is at least their need or, if that is unknown, at least a quarter of an hour
+    /// longer than any run with the name.
     pub(crate) fn allow(&self, before: &Request, after: &Request) -> bool {
         if self.0.is_empty() || after.limit.0 >= before.limit.0 {
             return true;

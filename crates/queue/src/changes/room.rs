@@ -61,8 +61,8 @@ pub(super) fn fits(snapshot: &Snapshot, request: &Request) -> bool {
     u32::try_from(count).unwrap_or(u32::MAX) >= request.asks.nodes
 }
 
-/// Returns the largest share of a node's CPUs and memory for a request's GPUs, if all GPUs of the node get
-/// equal shares.
+/// Returns the largest share of a node's CPUs and the largest share of a node's memory (perhaps of another
+/// node) for a request's GPUs, if all GPUs of the node get equal shares.
 pub(super) fn share(snapshot: &Snapshot, request: &Request) -> FreeHost {
     let asked = u64::from(gpus_per_node(request));
     let part = |node: &QueueNode, amount: Option<u64>| {

@@ -112,7 +112,8 @@ impl QueueTable {
 }
 
 impl QueueTable {
-    /// Returns the pending jobs that may use a node which could hold an entry, in order.
+    /// Returns the pending jobs that compete now and may use a node which could hold an entry, in order; of a
+    /// job in several partitions, only the first entry.
     pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &PendingEntry> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];

@@ -22,7 +22,7 @@ impl SiteLog {
     ) -> bool {
         let mut has_new = false;
         let new: Vec<u64> = self.without_estimate().collect();
-        // Each look selects different jobs.
+        // Different seeds select different jobs.
         let step = new.len().div_ceil(JOBS).max(1);
         let first = usize::try_from(seed).unwrap_or_default() % step;
         let ids: Vec<&String> = snapshot.jobs.iter().map(|job| &job.id).collect();

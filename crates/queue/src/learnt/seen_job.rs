@@ -135,9 +135,10 @@ impl RequestSize {
 }
 
 impl SeenJob {
-    /// Returns the training example for the site's waits, and the look before it; `None` if its wait was not
-    /// observed. `is_open` tells whether the last look showed the job. A job that left the queue without
-    /// starting counts as pending until the last look that showed it pending.
+    /// Returns the training example for the site's waits, and the look whose queue gives its features; `None`
+    /// if its wait was not observed. `is_open` tells whether the last look showed the job. A job that left
+    /// the queue without starting counts as pending until the last look that showed it pending, or until its
+    /// end in the records.
     pub(super) fn wait(&self, is_open: bool) -> Option<(Time, WaitRecord)> {
         let WaitStart { look, at, queue } = self.asked.clone()?;
         // The simulation's estimate counts from the look at which it was made.

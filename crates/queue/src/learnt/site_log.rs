@@ -45,7 +45,7 @@ impl SiteLog {
         self.looked_at.is_none_or(|last| !now.is_soon_after(last, CLOSE))
     }
 
-    /// Compares a look with the previous one; returns the jobs whose data are complete.
+    /// Compares a look with the previous one; returns the jobs with observed waits whose data are complete.
     pub fn observe(&mut self, snapshot: &Snapshot, number: NumberOf) -> Vec<SeenJob> {
         let now = snapshot.taken_at;
         // Later times are from before the clock was set back.
@@ -106,7 +106,7 @@ impl SiteLog {
     }
 
     /// Completes the data of jobs that have left the queue from the records, and returns the recorded jobs
-    /// that no look has shown.
+    /// that came and went between two looks.
     fn recorded(&mut self, snapshot: &Snapshot, number: NumberOf) -> Vec<SeenJob> {
         let until = self.recorded_until;
         let ended = snapshot.history.iter().flatten();
@@ -228,7 +228,7 @@ fn size_of(record: &EndedJob, snapshot: &Snapshot, number: NumberOf) -> RequestS
     RequestSize::new(&record.asks, (user, record.account.as_deref()), partition, (limit, priority), number)
 }
 
-/// Returns a job from the records that came and went between two looks.
+/// Returns a recorded job that came and went between two looks.
 fn of_record(record: &EndedJob, size: RequestSize, started: Time, look: Time, number: NumberOf) -> SeenJob {
     let times = [record.submitted, started, record.ended];
     SeenJob {
@@ -248,7 +248,7 @@ fn of_record(record: &EndedJob, size: RequestSize, started: Time, look: Time, nu
 mod tests {
     use super::*;
 
-    /// Returns the log after a look at a time, and the number of its looks.
+    /// Returns the log after a look at the given time.
     fn looked(mut log: SiteLog, at: f64) -> SiteLog {
         let text = format!(r#"{{"schema": "hsched.queue/1", "taken_at": {at}, "nodes": [], "jobs": []}}"#);
         log.observe(&Snapshot::parse(&text).expect("a snapshot"), &|_| 0);

@@ -12,6 +12,7 @@ mod of_job;
 mod reached;
 mod refusal;
 mod rules;
+mod spent;
 mod tally;
 mod uncounted;
 
@@ -30,11 +31,12 @@ use serde::{Deserialize, Serialize};
 pub struct Limit {
     /// The holder of the limit: `q:QOS`, `a:ACCOUNT` or `u:ACCOUNT:USER`.
     pub holder: String,
-    /// Slurm's name; a snapshot may contain the other spellings of `sacctmgr`, such as `MaxTRESPU`: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
+    /// Slurm's name: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`,
     /// `MaxTRESMins`, `MaxWall`, `MinTRES`; for a QOS also `MaxTRESPerUser`, `MaxTRESPerAccount`,
     /// `MaxTRESRunMinsPerUser`, `MaxTRESRunMinsPerAccount`, `MaxJobsPerUser`, `MaxJobsPerAccount`. Start
     /// estimates ignore: `GrpTRESMins`, `GrpWall`, `GrpSubmitJobs`, `MaxSubmitJobs`, `MaxSubmitJobsPerUser`,
-    /// `MaxSubmitJobsPerAccount`.
+    /// `MaxSubmitJobsPerAccount`. Parsing a snapshot replaces the other spellings of `sacctmgr`, such as
+    /// `MaxTRESPU`, by these names.
     pub name: String,
     /// Slurm's name of the limited resource: `gres/gpu`, `gres/gpu:a100`, `cpu`, `mem` (in MiB), `node`;
     /// `None` for jobs and times.
@@ -42,6 +44,9 @@ pub struct Limit {
     pub tres: Option<String>,
     /// The maximum (or minimum) allowed; times in minutes.
     pub max: f64,
+    /// The past use that counts towards `GrpTRESMins`, in minutes; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<f64>,
 }
 
 /// Beginnings of reasons of a job that waits for a limit of its QOS or association.

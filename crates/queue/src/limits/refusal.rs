@@ -20,7 +20,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the holder of the limit.
+    /// Returns the holder of the limit in words, addressed to the user.
     fn whose(&self) -> String {
         match self.holder.split_once(':') {
             Some(("a", account)) if self.account.as_deref() == Some(account) => "your account".to_owned(),

@@ -155,7 +155,7 @@ impl<'a> LimitRules<'a> {
         self.list.len() - 1
     }
 
-    /// Returns the limit that never allows a job to start.
+    /// Returns the first limit that never allows a job with this rule to start; `None` if there is none.
     pub(crate) fn refusal(&self, rule: usize) -> Option<&Refusal> {
         self.list[rule].refusal()
     }
@@ -206,7 +206,7 @@ impl<'a> LimitRules<'a> {
     }
 
     /// Returns the QOS whose limits count, in descending order of precedence.
-    fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
+    pub(super) fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
     where
         'a: 'b,
     {

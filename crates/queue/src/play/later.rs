@@ -46,7 +46,7 @@ impl Later {
         begins.chain(self.elsewhere.iter().map(|(end, _)| *end)).min_by(f64::total_cmp)
     }
 
-    /// Returns the jobs that have joined by now.
+    /// Removes and returns the jobs that have joined by now.
     pub(super) fn due(&mut self, now: f64) -> Vec<LineJob> {
         if self.list.is_empty() {
             return Vec::new();

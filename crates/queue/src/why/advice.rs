@@ -28,7 +28,8 @@ pub struct StartAdvice {
     /// `None` if there is no estimate, as for a held job.
     pub as_is: Option<Start>,
     pub advice: Vec<Advice>,
-    /// Whether remedies were searched for.
+    /// Whether remedies are wanted and the job can be changed: it is the user's own, and not a component of a
+    /// heterogeneous job.
     pub is_looked_for: bool,
 }
 

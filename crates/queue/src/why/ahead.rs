@@ -45,7 +45,8 @@ pub struct AheadJob {
     pub cause: Cause,
 }
 
-/// The jobs before a pending job that compete for the same nodes, in order.
+/// The jobs before a pending job that compete for the same nodes, in order; for several partitions, those of
+/// one partition after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ahead {
     pub jobs: Vec<AheadJob>,
@@ -144,7 +145,8 @@ impl QueueJob {
 }
 
 impl Snapshot {
-    /// Returns why a pending job precedes another one: the part of the priority in which they differ most.
+    /// Returns why a pending job precedes another one: the higher tier, the earlier submission at equal
+    /// priorities, or the part of the priority in which it leads most.
     fn cause(&self, job: &QueueJob, behind: &QueueJob) -> Cause {
         let tier = |job: &QueueJob| self.tier(&job.partitions);
         if tier(job) > tier(behind) {

@@ -17,27 +17,17 @@ impl Snapshot {
         let Some(queue_partition) = self.partitions.iter().find(|known| known.name == partition) else {
             return Vec::new();
         };
-        let accounts = || {
-            let refused = queue_partition
-                .accounts
-                .as_ref()
-                .filter(|set| job.account.as_ref().is_some_and(|name| !set.contains(name)))?;
-            let allowed = refused.iter().cloned().collect::<Vec<_>>().join(", ");
-            let account = job.account.as_deref()?;
-            Some(format!("partition {partition} does not allow account {account} (it allows {allowed})"))
-        };
-        let qos = || {
-            let refused = queue_partition
-                .qos
-                .as_ref()
-                .filter(|set| job.qos.as_ref().is_some_and(|name| !set.contains(name)))?;
-            let allowed = refused.iter().cloned().collect::<Vec<_>>().join(", ");
-            Some(format!(
-                "partition {partition} does not allow QOS {} (it allows {allowed})",
-                job.qos.as_deref()?
-            ))
-        };
-        let in_words = [accounts(), qos()].into_iter().flatten();
+        let account = job.account.as_deref().filter(|name| !queue_partition.allows_account(Some(name)));
+        let qos = job.qos.as_deref().filter(|name| !queue_partition.allows_qos(Some(name)));
+        let refused = [
+            account.map(|name| ("account", name, &queue_partition.accounts)),
+            qos.map(|name| ("QOS", name, &queue_partition.qos)),
+        ];
+        let in_words = refused.into_iter().flatten().map(|(what, name, allowed)| {
+            let allowed = allowed.as_ref().map(|set| set.iter().cloned().collect::<Vec<_>>().join(", "));
+            let allowed = allowed.map_or_else(String::new, |names| format!(" (it allows {names})"));
+            format!("partition {partition} does not allow {what} {name}{allowed}")
+        });
         let limits = numbers(queue_partition, job)
             .into_iter()
             .chain(self.more_nodes_than(queue_partition, job))
@@ -52,7 +42,7 @@ impl Snapshot {
         let is_inside = |node: &&QueueNode| node.partitions.contains(&partition.name);
         let nodes = to_f64(self.nodes.iter().filter(is_inside).count());
         let is_over = partition.max_nodes.is_none_or(|most| needed <= most) && f64::from(needed) > nodes;
-        // Without nodes, the snapshot does not show them.
+        // If no node is in the partition, the snapshot does not show the partition's nodes.
         (is_over && nodes > 0.0).then(|| exceeded(partition, "TotalNodes", nodes, f64::from(needed)))
     }
 }

@@ -204,7 +204,7 @@ fn recording(seed: u64, hides_others: bool) -> (Vec<Look>, Vec<Job>) {
 /// A simulation: returns its estimate for a job at a given time.
 type Player<'a> = &'a dyn Fn(&Job, f64) -> Option<Estimate>;
 
-/// The estimates for a job of the third week, and its actual wait in seconds.
+/// The learnt estimate for a job of the third week, and its actual wait in seconds.
 struct EstimatedWait {
     learnt: Estimate,
     wait: f64,

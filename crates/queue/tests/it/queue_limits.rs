@@ -39,6 +39,13 @@ fn snapshot(limits: &[Value], jobs: &[Value]) -> Value {
 /// Returns the start of a request of an account with a time limit of this many hours.
 fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
     let snapshot = Snapshot::parse(&snapshot.to_string()).expect("a snapshot");
+    let requests = [request(account, gpus, limit)];
+    let question =
+        Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 0, calibration: None };
+    forecast(&question, &|| false).remove(0).start
+}
+
+fn request(account: &str, gpus: u32, limit: f64) -> Request {
     let asks = Asks {
         nodes: 1,
         gpus: vec![GpuAsk { gpu_type: GpuType::new("a100"), count: gpus }],
@@ -46,7 +53,7 @@ fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
     };
     let limit = Seconds(limit * 3600.0);
     let account = Some(account.to_owned());
-    let request = Request {
+    Request {
         id: RequestId(0),
         asks,
         partition: None,
@@ -54,11 +61,7 @@ fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
         limit,
         run: limit,
         further: FurtherOptions::default(),
-    };
-    let requests = [request];
-    let question =
-        Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 0, calibration: None };
-    forecast(&question, &|| false).remove(0).start
+    }
 }
 
 /// Returns the start of a request in hours.
@@ -177,6 +180,35 @@ fn jobs_at_a_limit_on_past_use_do_not_compete_and_requests_like_them_have_no_num
 }
 
 #[test]
+fn a_used_up_limit_delays_all_requests_that_it_counts_for() {
+    let budget = |holder: &str| limit(holder, "GrpTRESMins", GPUS, 100.0);
+    let is_unknown = |limits: &[Value], jobs: &[Value], account: &str, qos: &str| {
+        let snapshot = Snapshot::parse(&snapshot(limits, jobs).to_string()).expect("a snapshot");
+        let mut request = request(account, 1, 1.0);
+        request.further.qos = Some(qos.to_owned());
+        let requests = [request];
+        let question =
+            Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 0, calibration: None };
+        matches!(forecast(&question, &|| false)[0].start, Start::Unknown(_))
+    };
+    let of_account = [held_up("2", "bio", 1, 1.0, "AssocGrpGRESMinutes")];
+    // Another QOS does not help, unless it has the limit itself.
+    assert!(is_unknown(&[budget("a:bio")], &of_account, "bio", "cap"));
+    assert!(!is_unknown(&[budget("a:bio"), budget("q:cap")], &of_account, "bio", "cap"));
+    assert!(!is_unknown(&[budget("a:bio")], &of_account, "chem", "normal"));
+    let of_qos = [held_up("2", "bio", 1, 1.0, "QOSGrpGRESMinutes")];
+    assert!(is_unknown(&[budget("q:normal")], &of_qos, "chem", "normal"));
+    assert!(!is_unknown(&[budget("q:normal")], &of_qos, "bio", "cap"));
+    // Without a pending job, the use shows that the limit is reached.
+    let mut used = budget("a:science");
+    used["used"] = json!(100.0);
+    assert!(is_unknown(&[used.clone()], &[], "bio", "normal"));
+    assert!(!is_unknown(&[used.clone()], &[], "chem", "normal"));
+    used["used"] = json!(99.0);
+    assert!(!is_unknown(&[used], &[], "bio", "normal"));
+}
+
+#[test]
 fn without_limits_there_is_no_number_if_own_jobs_wait_for_one() {
     let mut held = job("2", ("me", "bio"), 4, 6.0);
     held["reason"] = json!("AssocGrpGRES");
@@ -235,6 +267,23 @@ fn a_limit_that_is_reached_says_who_uses_it() {
             "3 of your jobs wait: the limit of a user in QOS normal (2 GPUs) is reached, 0 in use by others, 2 by you"
         ]
     );
+}
+
+#[test]
+fn a_request_at_a_limit_says_who_uses_it() {
+    let jobs = [running("1", ("bob", "bio"), 9, 5.0)];
+    let limits = [limit("a:bio", "GrpTRES", GPUS, 11.0)];
+    let snapshot = Snapshot::parse(&snapshot(&limits, &jobs).to_string()).expect("a snapshot");
+    let of = |account: &str, gpus: u32, partition: Option<&str>| {
+        let request = Request { partition: partition.map(str::to_owned), ..request(account, gpus, 1.0) };
+        snapshot.reached_limit_of(&request).map(|limit| limit.use_in_words())
+    };
+    let expected = "limit of account bio (11 GPUs) is reached: 9 in use by others, 0 by you";
+    assert_eq!(of("bio", 3, None).as_deref(), Some(expected));
+    assert_eq!(of("bio", 3, Some("p,other")).as_deref(), Some(expected));
+    assert_eq!((of("bio", 2, None), of("chem", 3, None)), (None, None));
+    // The limit never allows twelve GPUs: no end of a job helps.
+    assert_eq!(of("bio", 12, None), None);
 }
 
 proptest! {

@@ -13,7 +13,8 @@ pub(crate) fn at(hours: f64) -> f64 {
     NOW + hours * 3600.0
 }
 
-/// Returns a node of four GPUs with some jobs, partitions `gpu` (24 h) and `short` (3 h), and more fields.
+/// Returns the queue of a node of four GPUs with some jobs, partitions `gpu` (24 h) and `short` (3 h), and
+/// more fields.
 pub(crate) fn queue(jobs: &[Value], more: &Value) -> Snapshot {
     let mut value = json!({
         "schema": "hsched.queue/1", "taken_at": NOW, "user": "ann",

@@ -226,7 +226,7 @@ fn run(row: &AccountingRow, times: &RowTimes) -> Result<Option<AccountedRun>, St
 
 /// The resource use in the row of a step or a job.
 pub(super) struct StepUsage {
-    /// Number of tasks on each node.
+    /// Number of tasks on each node, rounded up.
     pub tasks_a_node: f64,
     pub tasks: u64,
     pub resident_mib: Option<f64>,

@@ -25,7 +25,8 @@ pub struct AccountedRun {
     /// Requested GPUs of the whole job, or the allocated ones if the request is not recorded; `None` if
     /// neither is.
     pub gpus: Option<u32>,
-    /// GPU type, if the job requested one.
+    /// The first requested GPU type, or the first allocated one if the request is not recorded; `None` if
+    /// there is none.
     pub gpu_type: Option<GpuType>,
     /// Tasks of the largest step.
     pub tasks: u64,
@@ -49,7 +50,7 @@ pub(super) struct StepUse {
     pub own_cpu: Option<f64>,
     /// CPU seconds summed over the steps.
     pub summed_cpu: Option<f64>,
-    /// Seconds for which GPUs of a node were busy.
+    /// GPU seconds for which the GPUs of a node were busy.
     pub busy_gpu_seconds: Option<f64>,
     /// Number of GPUs per node that the job received.
     pub gpus_a_node: f64,

@@ -1,7 +1,7 @@
 //! Imports batch scripts as entries of a job file, and lists the parts that could not be imported with their
 //! lines.
 //!
-//! Never guesses: missing values are left to be filled in, and differences in behaviour are listed.
+//! Missing values are left to be filled in, and differences in behaviour are listed.
 
 mod blocks;
 mod body;

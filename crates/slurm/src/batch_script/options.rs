@@ -125,7 +125,7 @@ fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut 
         if !is_gpu && !part.is_empty() && !part.eq_ignore_ascii_case("none") {
             imported.remark(
                 line,
-                format!("--gres={part}: hsched plans only GPUs; if the site needs this, put it into the key sbatch"),
+                format!("--gres={part}: hsched requests only GPUs with --gres and leaves this out"),
             );
         }
     }

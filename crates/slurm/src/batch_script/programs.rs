@@ -54,7 +54,8 @@ pub(super) const WRAPPERS: [&str; 26] = [
     "env",
 ];
 
-/// Programs that interpret their script themselves, without the word `python`.
+/// Programs that run a Python script without the word `python`, each with the subcommand for it, if it needs
+/// one.
 pub(super) const RUNNERS: [(&str, Option<&str>); 6] = [
     ("uv", Some("run")),
     ("poetry", Some("run")),
@@ -186,7 +187,7 @@ pub(super) const ALSO_PREPARING: [&str; 14] = [
     "wandb",
 ];
 
-/// Programs that prepare or print information, and never train.
+/// Programs that `srun` starts to prepare or to print information, never to train.
 pub(super) const TOOLS: [&str; 20] = [
     "cp",
     "mv",

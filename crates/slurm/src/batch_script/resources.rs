@@ -52,7 +52,7 @@ impl ScriptResources<'_> {
         self.reading.options.iter().any(|script_option| names.contains(&script_option.name.as_str()))
     }
 
-    /// Adds the remark that hsched chooses the number of nodes.
+    /// Adds the remark that hsched chooses the number of nodes, if the script asks for several.
     fn nodes(&self, imported: &mut ImportedJob) {
         let most = self.total.nodes_max.or(self.total.nodes_min);
         if most.is_some_and(|most| most > 1) {

@@ -22,7 +22,8 @@ struct ShellArray {
     lines: std::ops::Range<usize>,
 }
 
-/// Turns a job array into a sweep, and returns the script's commands with the sweep's variables.
+/// Turns a job array into a sweep, and returns the script's commands with the sweep's variables; returns the
+/// commands unchanged if there is no array, or if it cannot become a sweep.
 pub(super) fn rewrite(lines: &[LogicalLine], imported: &mut ImportedJob) -> Vec<LogicalLine> {
     let Some((at, asked)) = imported.array.clone() else { return lines.to_vec() };
     if let Some((_, most)) = asked.split_once('%') {

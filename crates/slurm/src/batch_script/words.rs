@@ -1,6 +1,7 @@
 //! Words of a shell line as written, including quotes.
 
-/// Splits a line at blanks outside quotes and substitutions; `None` if a quote or bracket is unclosed.
+/// Splits a line without its comment at blanks outside quotes and substitutions; `None` if a quote or a
+/// substitution is unclosed.
 pub(super) fn split(line: &str) -> Option<Vec<String>> {
     let (letters, is_closed) = letters(line);
     let (mut words, mut word) = (Vec::new(), String::new());

@@ -47,6 +47,7 @@ fn other_parts_stay_as_they_were_printed() {
     check("gpus:2,gpu_mem:16G,license=1", "<gpus:2> <gpu_mem:16G> <license=1>");
     check("gpu:a:b:c,gpu:a100:x,gpu:$(x):1", "<gpu:a:b:c> <gpu:a100:x> <gpu:$(x):1>");
     check("gpu:v100:4(S:0", "<gpu:v100:4(S:0>");
+    check("gpu:0x3,0x2", "<gpu:0x3> <0x2>");
     for nothing in ["", "(null)", "N/A", " , ,(null)"] {
         check(nothing, "");
     }

@@ -1,17 +1,53 @@
 //! The users of each account with their past usage, and the priority of a new job under each of the user's
 //! accounts, from `sshare` and the configuration's weights.
 
+use crate::queue::limits::tres;
+use crate::record::value;
 use crate::site::{Config, PartitionLimits};
 use crate::{CommandLine, amount};
 use hsched_model::number::{to_f64, to_u64};
-use hsched_queue::{Branch, QueueAccount, Shares};
+use hsched_queue::{Branch, Limit, QueueAccount, Shares};
 
 /// Minimum fraction of users whose fair-share factors must agree with the computed ones.
 const MOST: f64 = 0.9;
 
 /// Returns the command line that prints all accounts and users with their usage.
 pub fn shares_command() -> CommandLine {
-    CommandLine::new("sshare", ["-a", "-n", "-P", "--format=Account,User,RawShares,RawUsage,FairShare"])
+    let format = "--format=Account,User,RawShares,RawUsage,FairShare,GrpTRESRaw";
+    CommandLine::new("sshare", ["-a", "-n", "-P", format])
+}
+
+/// Returns the command line that prints a user's default account on this cluster.
+pub fn default_account_command(user: &str) -> CommandLine {
+    let users = format!("users={user}");
+    CommandLine::new("scontrol", ["-o", "show", "assoc_mgr", users.as_str(), "flags=users"])
+}
+
+/// Returns the default account of a user: `UserName=alice(1000) DefAccount=bio`.
+fn default_account<'a>(text: &'a str, user: &str) -> Option<&'a str> {
+    let of_line = |line: &'a str| {
+        let of = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)).and_then(value);
+        let (name, _) = of("UserName=")?.split_once('(')?;
+        of("DefAccount=").filter(|_| name.eq_ignore_ascii_case(user))
+    };
+    text.lines().find_map(of_line)
+}
+
+/// Marks the user's default account.
+pub(super) fn mark_default(accounts: &mut [QueueAccount], text: &str, user: &str) {
+    let name = default_account(text, user);
+    for account in accounts {
+        account.default = name == Some(account.name.as_str());
+    }
+}
+
+/// Returns a note if requests may be for any of several accounts, because the default one is unknown.
+pub(super) fn unknown_default(accounts: &[QueueAccount]) -> Option<String> {
+    let is_unknown = accounts.len() > 1 && !accounts.iter().any(|account| account.default);
+    is_unknown.then(|| {
+        "your default account is unknown: estimates without --account ignore the limits of accounts"
+            .to_owned()
+    })
 }
 
 /// A line of `sshare`.
@@ -24,13 +60,14 @@ struct ShareRow<'a> {
     shares: Option<f64>,
     usage: f64,
     factor: Option<f64>,
+    /// Past use by TRES, in minutes: `cpu=7,gres/gpu=2`.
+    tres_minutes: &'a str,
 }
 
 fn rows(text: &str) -> impl Iterator<Item = ShareRow<'_>> {
     text.lines().filter_map(|line| {
-        let [account, user, shares, usage, factor] = line.split('|').collect::<Vec<_>>()[..] else {
-            return None;
-        };
+        let fields: Vec<&str> = line.split('|').collect();
+        let [account, user, shares, usage, factor, ref rest @ ..] = fields[..] else { return None };
         let factor = factor.trim().parse::<f64>().ok().filter(|factor| (0.0..=1.0).contains(factor));
         let number = |text: &str| {
             text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
@@ -42,6 +79,7 @@ fn rows(text: &str) -> impl Iterator<Item = ShareRow<'_>> {
             shares: number(shares),
             usage: number(usage).unwrap_or(0.0),
             factor,
+            tres_minutes: rest.first().copied().unwrap_or_default(),
         })
     })
 }
@@ -82,6 +120,22 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
     // factors.
     let alike = to_f64(known.iter().filter(|(computed, told)| (computed - told).abs() * users < 0.5).count());
     (users > 1.0 && alike >= MOST * users).then_some(shares)
+}
+
+/// Adds the past use of accounts and users to their limits on it.
+pub(super) fn add_past_use(limits: &mut [Limit], text: &str) {
+    for row in rows(text) {
+        let holder = match row.user {
+            Some(user) => format!("u:{}:{user}", row.account),
+            None => format!("a:{}", row.account),
+        };
+        let of_row = limits.iter_mut().filter(|limit| limit.holder == holder && limit.name == "GrpTRESMins");
+        for limit in of_row {
+            let mut known = row.tres_minutes.split(',').filter_map(tres);
+            let found = known.find(|(name, _)| limit.tres.as_deref() == Some(*name));
+            limit.used = found.map(|(_, minutes)| minutes);
+        }
+    }
 }
 
 /// Returns each account once, with the priority of a job in the default partition if priorities follow from
@@ -158,6 +212,47 @@ mod tests {
             [account("root", Some(70000)), account("astro", Some(60000)), account("odd", None)]
         );
         assert_eq!(seen(&Config::parse("PriorityType = priority/basic\n"))[0], account("root", None));
+    }
+
+    #[test]
+    fn limits_on_past_use_have_their_use() {
+        let limit = |holder: &str, name: &str| Limit {
+            holder: holder.to_owned(),
+            name: name.to_owned(),
+            tres: Some("gres/gpu".to_owned()),
+            max: 5.0,
+            used: None,
+        };
+        let mut limits = [("a:bio", "GrpTRESMins"), ("u:bio:me", "GrpTRESMins"), ("a:bio", "GrpTRES")]
+            .map(|(holder, name)| limit(holder, name));
+        add_past_use(&mut limits, "bio||1|9||cpu=9,gres/gpu=7\n bio|me|1|9|0.5|cpu=4,gres/gpu=2\n");
+        assert_eq!(limits.each_ref().map(|limit| limit.used), [Some(7.0), Some(2.0), None]);
+        // As an earlier version asked.
+        let mut limits = [limit("a:bio", "GrpTRESMins")];
+        add_past_use(&mut limits, "bio||1|9|\n");
+        assert_eq!(limits[0].used, None);
+    }
+
+    #[test]
+    fn the_default_account_is_the_one_of_the_user() {
+        let text = "Current Association Manager state\nUser Records\n\
+                    UserName=you(7) DefAccount=a DefWckey= AdminLevel=None\n\
+                    UserName=me(8) DefAccount=b DefWckey= AdminLevel=None\n";
+        assert_eq!((default_account(text, "me"), default_account(text, "m")), (Some("b"), None));
+        assert_eq!(default_account("UserName=me(8) DefAccount= AdminLevel=None\n", "me"), None);
+        let shares = "a|me|1|0|x\nb|me|1|0|x\n";
+        let seen = |shares: &str, text: &str| {
+            let mut found = accounts(shares, "me", &Config::parse(""), &[]);
+            mark_default(&mut found, text, "me");
+            (
+                found.iter().map(|account| account.default).collect::<Vec<_>>(),
+                unknown_default(&found).is_some(),
+            )
+        };
+        assert_eq!(seen(shares, text), (vec![false, true], false));
+        assert_eq!(seen(shares, ""), (vec![false, false], true));
+        // A user with one account needs no default.
+        assert_eq!(seen("a|me|1|0|x\n", ""), (vec![false], false));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{Asks, EndedJob, GpuAsk};
 
 /// The requested fields; Slurm 20.11 and later have them all, and none is free text.
-pub(crate) const FIELDS: [&str; 13] = [
+pub(crate) const FIELDS: [&str; 14] = [
     "User",
     "Account",
     "Partition",
@@ -25,6 +25,7 @@ pub(crate) const FIELDS: [&str; 13] = [
     "AllocTRES",
     "ReqTRES",
     "NodeList",
+    "QOS",
 ];
 
 /// Number of days covered.
@@ -62,7 +63,11 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<EndedJob>, Vec<String
     let mut lines = 0_usize;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         lines += 1;
-        let fields: Vec<&str> = line.split(FIELD_END).collect();
+        let mut fields: Vec<&str> = line.split(FIELD_END).collect();
+        // Answers that an earlier version stored have no QOS.
+        if fields.len() + 1 == FIELDS.len() {
+            fields.push("");
+        }
         match <[&str; FIELDS.len()]>::try_from(fields) {
             Ok(fields) => ended.extend(job(&fields, cluster)),
             Err(fields) => unread.push(excerpt(&fields.join("|"))),
@@ -94,7 +99,7 @@ pub(super) fn since(ended: &[EndedJob], at: Time) -> Time {
 
 /// Returns a job that has ended; `None` if it has not.
 fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<EndedJob> {
-    let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names] =
+    let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names, qos] =
         *fields;
     if !SlurmState::parse(state).is_final() {
         return None;
@@ -109,6 +114,7 @@ fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<EndedJob> {
     Some(EndedJob {
         user: owned(user),
         account: owned(account),
+        qos: owned(qos),
         partition: owned(partition),
         asks: Asks {
             nodes: u32::try_from(count).unwrap_or(u32::MAX),
@@ -143,7 +149,7 @@ mod tests {
     use crate::sinfo;
 
     const TEXT: &str = "\
-man|astro|gpu|TIMEOUT|2026-11-22T17:48:54|2026-11-22T17:48:57|2026-11-22T18:49:06|60|1|8|billing=8,cpu=8,gres/gpu:t4=1,gres/gpu=1,mem=28800M,node=1|cpu=8|t1
+man|astro|gpu|TIMEOUT|2026-11-22T17:48:54|2026-11-22T17:48:57|2026-11-22T18:49:06|60|1|8|billing=8,cpu=8,gres/gpu:t4=1,gres/gpu=1,mem=28800M,node=1|cpu=8|t1|high
 bin|bio|gpu|COMPLETED|2026-11-22T17:48:54|2026-11-22T17:50:00|2026-11-22T18:00:00|720|2|4|cpu=4,gres/gpu=8,mem=8G,node=2||v[1-2]
 bin|bio|gpu|CANCELLED by 2|2026-11-22T17:48:54|None|2026-11-22T18:00:00|Partition_Limit|1|1||cpu=1,gres/gpu:v100=2,node=1|None assigned
 bin|bio|gpu|RUNNING|2026-11-22T17:48:54|2026-11-22T17:48:57|Unknown|720|1|1|cpu=1||v1
@@ -173,6 +179,7 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
         assert_eq!(notes, [""; 0]);
         let [one, two, never] = ended.as_slice() else { panic!("three: {ended:?}") };
         assert_eq!((one.user.as_deref(), one.limit_s), (Some("man"), Some(Seconds(3600.0))));
+        assert_eq!((one.qos.as_deref(), two.qos.as_deref()), (Some("high"), None));
         assert!((one.ended.0 - one.started.expect("a start").0 - 3609.0).abs() < 1e-9);
         assert_eq!((one.asks.gpus[0].count, one.asks.cpus, one.asks.memory_mib), (1, Some(8), Some(28800)));
         let typed =

@@ -214,7 +214,13 @@ impl SiteLimits {
     fn take_limits(&mut self, holder: &str, row: &LimitRow<'_>) {
         let mut add = |name: &str, tres: Option<&str>, max: f64| {
             let tres = tres.map(str::to_owned);
-            self.limits.push(Limit { holder: holder.to_owned(), name: name.to_owned(), tres, max });
+            self.limits.push(Limit {
+                holder: holder.to_owned(),
+                name: name.to_owned(),
+                tres,
+                max,
+                used: None,
+            });
         };
         for (field, name) in TRES_LIMITS {
             for (tres, max) in row.get(field).unwrap_or_default().split(',').filter_map(tres) {
@@ -245,7 +251,7 @@ fn allowed_qos<'a>(row: &LimitRow<'a>) -> impl Iterator<Item = &'a str> {
 }
 
 /// Parses `gres/gpu=4` into a name and an amount; memory is in MiB.
-fn tres(item: &str) -> Option<(&str, f64)> {
+pub(super) fn tres(item: &str) -> Option<(&str, f64)> {
     let (name, value) = item.rsplit_once('=')?;
     let max = match name {
         "mem" => to_f64(amount::memory(value)?.whole_mebibytes()),
@@ -289,6 +295,7 @@ mod tests {
             name: name.to_owned(),
             tres: tres.map(str::to_owned),
             max,
+            used: None,
         };
         let expected = [
             limit("a:astro", "GrpTRES", Some("gres/gpu"), 12.0),

@@ -16,7 +16,7 @@ mod site_limits;
 mod waiting;
 mod whole;
 
-pub use self::accounts::shares_command;
+pub use self::accounts::{default_account_command, shares_command};
 pub use self::jobs::QueueLook;
 pub use self::reservations::reservations_command;
 pub use self::scheduling::by_qos;

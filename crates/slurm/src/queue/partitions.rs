@@ -21,6 +21,8 @@ pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<Que
         tier: partition_limits.tier,
         accounts: named(&partition_limits.allow_accounts),
         qos: named(&partition_limits.allow_qos),
+        deny_accounts: partition_limits.deny_accounts.iter().cloned().collect(),
+        deny_qos: partition_limits.deny_qos.iter().cloned().collect(),
         limit_qos: partition_limits.limit_qos.clone(),
         preemptible: by_tier && partition_limits.preempted && partition_limits.tier < highest,
         suspends: partition_limits.suspends,
@@ -80,7 +82,7 @@ mod tests {
 
     const TEXT: &str = "\
 PartitionName=gpu AllowAccounts=ALL AllowQos=ALL Default=YES DefaultTime=01:00:00 MaxNodes=UNLIMITED MaxTime=7-00:00:00 PriorityJobFactor=1 PriorityTier=1 OverSubscribe=NO PreemptMode=REQUEUE State=UP TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu:a100=4
-PartitionName=hi AllowAccounts=a,b AllowQos=fast Default=NO DefaultTime=NONE MaxNodes=2 MaxTime=03:00:00 PriorityTier=10 OverSubscribe=EXCLUSIVE PreemptMode=OFF State=UP
+PartitionName=hi DenyAccounts=c,d DenyQos=slow AllowAccounts=a,b AllowQos=fast Default=NO DefaultTime=NONE MaxNodes=2 MaxTime=03:00:00 PriorityTier=10 OverSubscribe=EXCLUSIVE PreemptMode=OFF State=UP
 PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
 ";
 
@@ -98,6 +100,8 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
         assert_eq!((hi.max_nodes, hi.default_time_s, hi.max_time_s), (Some(2), None, Some(Seconds(10800.0))));
         assert_eq!(hi.accounts.as_ref().map(BTreeSet::len), Some(2));
         assert!(hi.qos.as_ref().is_some_and(|qos| qos.contains("fast")));
+        assert_eq!((gpu.deny_accounts.len(), hi.deny_accounts.len()), (0, 2));
+        assert!(gpu.deny_qos.is_empty() && hi.deny_qos.contains("slow"));
         let billing = gpu.billing.as_ref().expect("weights");
         assert_eq!(billing.weigh, Weigh::Max);
         let expected = [("cpu", 1.0), ("gres/gpu:a100", 4.0), ("mem", 0.25)]

@@ -22,6 +22,8 @@ pub struct Texts<'a> {
     pub reservations: Option<&'a str>,
     /// Usage of accounts and users, with the time of the query.
     pub shares: Option<(Time, &'a str)>,
+    /// The user's record, with the default account.
+    pub default_account: Option<&'a str>,
     /// The associations and the QOS, with their limits.
     pub limits: Option<(&'a str, &'a str)>,
     /// Ended jobs, with the time of the query.
@@ -102,13 +104,17 @@ pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, Parse
         let associations = AccountTable { fields: &limits::ASSOCIATION_FIELDS, text: associations };
         (associations, AccountTable { fields: &limits::QOS_FIELDS, text: qos })
     });
+    accounts::mark_default(&mut seen.accounts, texts.default_account.unwrap_or_default(), look.user);
     add_limits(&mut seen, &config, tables);
+    accounts::add_past_use(seen.limits.as_deref_mut().unwrap_or_default(), shares);
     seen.count_use_since(shares_at);
     // Without a QOS that preempts others, Slurm preempts no job by QOS.
     let is_needless = scheduling::by_qos(&config) && texts.limits.is_some() && seen.qos_preempts.is_empty();
     let preemption = scheduling::preemption(&config, &partition_limits, &seen.qos_preempts);
     let preemption = preemption.filter(|_| !is_needless);
-    let said = seen.overrun_note().into_iter().chain(preemption);
+    let has_limits = seen.limits.iter().flatten().any(|limit| !limit.holder.starts_with("q:"));
+    let default = accounts::unknown_default(&seen.accounts).filter(|_| has_limits);
+    let said = seen.overrun_note().into_iter().chain(default).chain(preemption);
     seen.notes.extend(said);
     Ok(seen)
 }
@@ -136,6 +142,7 @@ mod tests {
             partitions: None,
             reservations: None,
             shares: None,
+            default_account: None,
             limits: None,
             history: None,
             later: None,
@@ -175,6 +182,7 @@ mod tests {
             partitions: None,
             reservations: None,
             shares: None,
+            default_account: None,
             limits: None,
             history: Some((time("10:30:00"), &whole)),
             later: Some((time("11:40:00"), &later)),

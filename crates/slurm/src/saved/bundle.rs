@@ -52,8 +52,10 @@ pub struct BundledCall {
 /// Why a bundle cannot be read.
 #[derive(Debug, Error)]
 pub enum BundleError {
-    #[error("is compressed, but not a bundle of hsched doctor --bundle: {0}")]
-    Unreadable(#[from] io::Error),
+    #[error(
+        "is compressed, but not a complete bundle of hsched doctor --bundle; decompress other texts first (gunzip)"
+    )]
+    Unreadable,
     #[error(
         "is a compressed archive without {FOLDER}/{MANIFEST}: it is not a bundle of hsched doctor --bundle"
     )]
@@ -105,11 +107,13 @@ impl SavedBundle {
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(LIMIT));
         let mut files = BTreeMap::new();
-        for entry in archive.entries()? {
-            let mut entry = entry?;
-            let path = entry.path()?.to_string_lossy().into_owned();
+        // The messages of these errors quote the content, which may be anything.
+        let unreadable = |_: io::Error| BundleError::Unreadable;
+        for entry in archive.entries().map_err(unreadable)? {
+            let mut entry = entry.map_err(unreadable)?;
+            let path = entry.path().map_err(unreadable)?.to_string_lossy().into_owned();
             let mut content = Vec::new();
-            entry.read_to_end(&mut content)?;
+            entry.read_to_end(&mut content).map_err(unreadable)?;
             files.insert(path, String::from_utf8_lossy(&content).into_owned());
         }
         let manifest = files.get(&format!("{FOLDER}/{MANIFEST}")).ok_or(BundleError::NoManifest)?;
@@ -139,6 +143,8 @@ impl SavedBundle {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
 
     fn bundle() -> SavedBundle {
@@ -171,7 +177,12 @@ mod tests {
     #[test]
     fn other_archives_and_broken_ones_are_refused() {
         let bytes = bundle().to_bytes().expect("an archive");
-        assert!(matches!(SavedBundle::parse(&bytes[..bytes.len() / 2]), Err(BundleError::Unreadable(_))));
+        assert!(matches!(SavedBundle::parse(&bytes[..bytes.len() / 2]), Err(BundleError::Unreadable)));
+        let mut table = GzEncoder::new(Vec::new(), Compression::fast());
+        table.write_all("NODELIST|STATE|GRES\nn1|idle|gpu:a100:4\n".repeat(50).as_bytes()).expect("a table");
+        let refusal = SavedBundle::parse(&table.finish().expect("bytes")).expect_err("no bundle");
+        assert!(refusal.to_string().starts_with("is compressed, but not"), "{refusal}");
+        assert!(refusal.source().is_none());
         let empty = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         let empty = empty.into_inner().and_then(GzEncoder::finish).expect("an archive");
         assert!(matches!(SavedBundle::parse(&empty), Err(BundleError::NoManifest)));

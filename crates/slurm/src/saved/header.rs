@@ -138,6 +138,12 @@ impl Header {
         }
     }
 
+    /// Returns whether a column may have a width that truncates its values.
+    pub(super) fn may_truncate(&self, index: usize) -> bool {
+        let has_width = self.columns.get(index).is_some_and(|column| column.width.is_some());
+        has_width || !matches!(self.layout, CellLayout::Separated(_))
+    }
+
     /// Returns whether a value fills its column, so that the rest may have been cut off.
     pub(super) fn is_full(&self, index: usize, cell: &str, line: &str) -> bool {
         let Some(column) = self.columns.get(index) else { return false };

@@ -65,12 +65,14 @@ pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> 
     if noise.is_empty() && lines.iter().all(|line| line.command.is_some()) {
         return Err(if lines.is_empty() { SavedError::Empty } else { SavedError::NoOutput });
     }
-    if columns.is_none()
-        && let Some(read) = json_text::read(&lines, &noise)
-    {
-        return read;
-    }
-    let known = refusal::known(&lines, &noise);
+    let json = if columns.is_none() { json_text::read(&lines, &noise) } else { None };
+    // An odd line of a table may look like JSON, so JSON without nodes is refused only if nothing else is read.
+    let refused = match json {
+        Some(Ok(saved)) => return Ok(saved),
+        Some(Err(error)) => Some(error),
+        None => None,
+    };
+    let known = refused.or_else(|| refusal::known(&lines, &noise));
     if let (Some(known), true) = (&known, lines.iter().any(|line| refusal::is_configuration(&line.text))) {
         return Err(known.clone());
     }

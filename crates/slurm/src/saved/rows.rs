@@ -1,7 +1,8 @@
 //! One line of a `sinfo` table: its data about each of its nodes.
 
+use std::ops::RangeInclusive;
+
 use super::clean::CleanLine;
-use super::error::SavedError;
 use super::facts::NodeFacts;
 use super::fields::What;
 use super::gather::NodeStatements;
@@ -9,17 +10,31 @@ use super::header::Header;
 use super::looks;
 use crate::record::{excerpt, value};
 use crate::{Gres, amount, gres};
-use hsched_model::{Availability, NodeName, NodeState, hostlist};
+use hsched_model::{Availability, GpuType, NodeName, NodeState, hostlist};
 
-/// Maximum number of GPUs of one type in a node: a larger number belongs to a truncated model name
-/// (`gpu:2080`).
-const MOST_GPUS: u32 = 128;
+/// Untyped counts that are truncated model names (`gpu:2080`): more GPUs than a node has, in at most four
+/// digits.
+const MODEL_NUMBERS: RangeInclusive<u32> = 129..=9999;
 
 /// A line's data about its nodes.
 struct NodeRow<'a> {
     header: &'a Header,
     cells: Vec<&'a str>,
     line: &'a str,
+}
+
+/// A cell that ends in the middle of its value.
+#[derive(Debug)]
+pub(super) struct CutCell<'a> {
+    pub column: usize,
+    pub name: &'static str,
+    pub text: &'a str,
+}
+
+/// Why a line has no nodes.
+enum Unread<'a> {
+    Odd(String),
+    Cut(CutCell<'a>),
 }
 
 /// The numbers of a line's nodes, or of their CPUs, that are in use, free, and not up.
@@ -30,19 +45,29 @@ struct UseCounts {
     total: u64,
 }
 
-/// Adds the data of a line, or skips it and records why; returns whether it was read.
-pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut NodeStatements) -> bool {
+/// Adds the data of a line, or skips it and records why.
+///
+/// The error is the line's truncated cell, if it has one.
+pub(super) fn read_row<'a>(
+    header: &'a Header,
+    line: &'a CleanLine<'_>,
+    gathering: &mut NodeStatements,
+) -> Result<(), Option<CutCell<'a>>> {
     let added = match header.cells(&line.text) {
-        None => Err(format!("it does not match the {} columns", header.columns.len())),
+        None => Err(Unread::Odd(format!("it does not match the {} columns", header.columns.len()))),
         Some(cells) => {
             let row = NodeRow { header, cells, line: &line.text };
-            row.add(gathering).inspect(|added| row.note(added, gathering))
+            row.add(gathering).map(|added| row.note(&added, gathering))
         }
     };
-    if let Err(why) = &added {
-        gathering.leave_out(line.number, &line.text, why);
-    }
-    added.is_ok()
+    added.map_err(|unread| {
+        let (why, cell) = match unread {
+            Unread::Odd(why) => (why, None),
+            Unread::Cut(cell) => (format!("its {} is truncated", cell.name), Some(cell)),
+        };
+        gathering.leave_out(line.number, &line.text, &why);
+        cell
+    })
 }
 
 impl<'a> NodeRow<'a> {
@@ -60,7 +85,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Adds the line's nodes and returns their names; the error is the reason why there are none.
-    fn add(&self, gathering: &mut NodeStatements) -> Result<Vec<NodeName>, String> {
+    fn add(&self, gathering: &mut NodeStatements) -> Result<Vec<NodeName>, Unread<'a>> {
         if let Some(cluster) = self.get(What::Cluster) {
             gathering.cluster(cluster);
         }
@@ -69,7 +94,8 @@ impl<'a> NodeRow<'a> {
             .get(What::Partition)
             .and_then(|printed| gathering.partition(printed, self.get(What::TimeLimit), avail));
         let nodes = self.get(What::NodesState).map(|text| looks::counts(text).ok_or(text));
-        let nodes = nodes.transpose().map_err(|text| format!("{text:?} is not a number of nodes"))?;
+        let nodes =
+            nodes.transpose().map_err(|text| Unread::Odd(format!("{text:?} is not a number of nodes")))?;
         let whole = nodes.as_deref().filter(|counts| counts.len() == 4).map(|counts| counts[3]);
         let count = self.get(What::Count).and_then(amount::count).or(whole);
         let names = self.header.names().and_then(|index| value(self.cells[index]));
@@ -79,9 +105,11 @@ impl<'a> NodeRow<'a> {
         // A line's CPUs are sums over its nodes, whether or not their number is printed.
         let listed = names.and_then(|names| hostlist::expand(names).ok()).map(|names| names.len() as u64);
         let several = count.or(listed).unwrap_or(1).max(1);
+        if let Some(cell) = self.cut_cell(listed, count) {
+            return Err(Unread::Cut(cell));
+        }
         let mut facts = self.facts(several);
         facts.partitions.extend(partition.clone());
-        self.check_cut(listed, count, gathering);
         let nodes = nodes.and_then(|counts| UseCounts::new(&counts, several));
         if let (None, Some(nodes), None, Some(_)) = (&facts.state, &nodes, self.header.names(), count) {
             return Ok(nodes.unnamed(&facts, gathering));
@@ -99,9 +127,9 @@ impl<'a> NodeRow<'a> {
             facts.take_down();
         }
         match (names, count, self.header.names()) {
-            (Some(names), ..) => gathering.add(names, &facts),
+            (Some(names), ..) => gathering.add(names, &facts).map_err(Unread::Odd),
             (None, Some(count), None) => Ok(gathering.add_unnamed(count, &facts)),
-            _ => Err("it names no node".to_owned()),
+            _ => Err(Unread::Odd("it names no node".to_owned())),
         }
     }
 
@@ -141,21 +169,19 @@ impl<'a> NodeRow<'a> {
         UseCounts::new(&looks::counts(self.get(What::CpusState)?)?, 0)
     }
 
-    /// Refuses names and GPUs that the column's width has certainly truncated.
-    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut NodeStatements) {
-        let cut = |column, text: &str| SavedError::Cut { column, text: excerpt(text) };
-        if let Some(gres) = self.get(What::Gres).filter(|gres| counted(gres) != *gres) {
-            gathering.fail(cut("GRES", gres));
+    /// Returns the GPUs or names that end in the middle.
+    fn cut_cell(&self, listed: Option<u64>, count: Option<u64>) -> Option<CutCell<'a>> {
+        if let Some(text) = self.get(What::Gres).filter(|gres| counted(gres) != *gres) {
+            return Some(CutCell { column: self.header.position(What::Gres)?, name: "GRES", text });
         }
-        let Some(text) = self.header.names().and_then(|index| value(self.cells[index])) else { return };
-        let names = self.header.names();
-        let fills = names.is_some_and(|index| self.header.is_full(index, text, self.line));
-        let may_be_cut = names.is_some_and(|index| self.header.may_be_cut(index, text, self.line));
+        let column = self.header.names()?;
+        let text = value(self.cells[column])?;
+        let fills = self.header.is_full(column, text, self.line);
+        let may_be_cut = self.header.may_be_cut(column, text, self.line);
         let is_open = text.matches('[').count() > text.matches(']').count();
         let lacks = listed.zip(count).is_some_and(|(listed, count)| listed < count && !text.ends_with(']'));
-        if is_open || (lacks && may_be_cut) || (fills && text.ends_with(['-', '.', ','])) {
-            gathering.fail(cut("NODELIST", text));
-        }
+        let is_cut = is_open || (lacks && may_be_cut) || (fills && text.ends_with(['-', '.', ',']));
+        is_cut.then_some(CutCell { column, name: "NODELIST", text })
     }
 
     /// Adds notes on the line's unreadable or possibly truncated parts.
@@ -249,7 +275,9 @@ fn is_up(state: &str) -> bool {
 
 /// Returns a GRES text up to where it was certainly cut off: sinfo always prints GPUs with their number.
 fn counted(text: &str) -> &str {
-    let silly = Gres::parse(text).gpus.iter().any(|(_, count)| *count > MOST_GPUS);
+    let is_model =
+        |gpu_type: &GpuType, count| *gpu_type == GpuType::untyped() && MODEL_NUMBERS.contains(count);
+    let silly = Gres::parse(text).gpus.iter().any(|(gpu_type, count)| is_model(gpu_type, count));
     let end = if silly { Some(0) } else { gres::uncounted(text).and_then(|part| text.find(part)) };
     end.map_or(text, |end| &text[..end])
 }

@@ -9,13 +9,16 @@ use super::error::{ASK, SavedError};
 use super::fields::What;
 use super::gather::{NodeStatements, TABLE};
 use super::header::{CellLayout, Header};
-use super::rows::{read_reason, read_row};
+use super::rows::{CutCell, read_reason, read_row};
 use super::{looks, refusal};
 use crate::record::{excerpt, value};
 
 /// In a table with at most this many lines that are not rows, half of the lines must be rows; in others,
 /// three quarters.
 const ODD_LINES: usize = 5;
+
+/// At most one of this many lines may be a row that cannot be read.
+const LOST_LINES: usize = 10;
 
 /// Columns about partitions rather than nodes.
 const OF_PARTITIONS: [&str; 15] = [
@@ -195,15 +198,36 @@ impl Section<'_> {
             self.check_repeats(gathering);
         }
         let lines = self.lines.len();
-        let (rows, others): (Vec<&CleanLine<'_>>, Vec<_>) =
-            self.lines.iter().partition(|line| read_row(&self.header, line, gathering));
-        let read = rows.len();
-        // A few odd lines surround a table; many such lines, or some that are rows, are lost nodes.
-        let is_lost = others.iter().any(|line| self.header.is_meant(&line.text));
-        if is_lost || read * 2 < lines || (others.len() > ODD_LINES && read * 4 < lines * 3) {
+        let (mut others, mut cut) = (Vec::new(), Vec::new());
+        for line in &self.lines {
+            if let Err(cell) = read_row(&self.header, line, gathering) {
+                others.push(line);
+                cut.extend(cell);
+            }
+        }
+        if let Some(cell) = cut.iter().find(|cell| self.is_cut_by_width(cell, &cut)) {
+            gathering.fail(SavedError::Cut { column: cell.name, text: excerpt(cell.text) });
+        }
+        let read = lines - others.len();
+        // A few odd lines surround a table; many such lines, or several that are rows, are lost nodes.
+        let lost = others.iter().filter(|line| self.header.is_meant(&line.text)).count();
+        if lost * LOST_LINES > lines || read * 2 < lines || (others.len() > ODD_LINES && read * 4 < lines * 3)
+        {
             gathering.fail(SavedError::Columns { read, lines, columns: self.header.columns.len() });
         }
         self.check_names(gathering);
+    }
+
+    /// Returns whether the width of its column has truncated a cell; otherwise the line itself is damaged.
+    ///
+    /// A width truncates several cells at the same place and leaves none longer.
+    fn is_cut_by_width(&self, cell: &CutCell<'_>, all: &[CutCell<'_>]) -> bool {
+        let is_alike =
+            |other: &&CutCell<'_>| other.column == cell.column && other.text.len() == cell.text.len();
+        let cells = self.lines.iter().filter_map(|line| self.header.cells(&line.text));
+        let longest = cells.filter_map(|cells| value(cells[cell.column])).map(str::len).max();
+        let has_width = self.header.may_truncate(cell.column) && longest <= Some(cell.text.len());
+        all.len() * 2 >= self.lines.len() || has_width || all.iter().filter(is_alike).count() > 1
     }
 
     fn is_of_jobs(&self) -> bool {

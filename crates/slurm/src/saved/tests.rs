@@ -172,7 +172,7 @@ fn other_texts_are_refused_by_name() {
     looks like Slurm's nodes as JSON, but no node in it can be read
     is ambiguous: NODELIST is truncated, as in "g["; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full
     names more than 100000 nodes
-    is ambiguous: GRES is truncated, as in "gpu:1000000"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full
+    names more than 1000000 GPUs
     "#);
 }
 

@@ -9,6 +9,7 @@ use crate::record::{FIELD_END, RECORD_END, value};
 enum ValueTreatment {
     Keep,
     Hosts,
+    /// `alice` or `alice(1000)`.
     User,
     Users,
     Account,
@@ -17,8 +18,6 @@ enum ValueTreatment {
     Reservation,
     Reason,
     Comment,
-    /// `alice(1000)`.
-    NumberedUser,
     Cluster,
     LeaveOut,
 }
@@ -27,7 +26,7 @@ enum ValueTreatment {
 const LEFT_OUT: &str = "-";
 
 /// Fields and keys whose values may identify people or the site.
-const NAMING: [(&str, ValueTreatment); 26] = [
+const NAMING: [(&str, ValueTreatment); 27] = [
     ("nodelist", ValueTreatment::Hosts),
     ("nodes", ValueTreatment::Hosts),
     ("reqnodelist", ValueTreatment::Hosts),
@@ -38,11 +37,12 @@ const NAMING: [(&str, ValueTreatment); 26] = [
     ("user", ValueTreatment::User),
     ("username", ValueTreatment::User),
     ("users", ValueTreatment::Users),
-    ("userid", ValueTreatment::NumberedUser),
-    ("groupid", ValueTreatment::NumberedUser),
+    ("userid", ValueTreatment::User),
+    ("groupid", ValueTreatment::User),
     ("account", ValueTreatment::Account),
     ("accounts", ValueTreatment::Accounts),
     ("parentname", ValueTreatment::Account),
+    ("defaccount", ValueTreatment::Account),
     ("allowaccounts", ValueTreatment::Accounts),
     ("denyaccounts", ValueTreatment::Accounts),
     ("name", ValueTreatment::Job),
@@ -57,7 +57,7 @@ const NAMING: [(&str, ValueTreatment); 26] = [
 ];
 
 /// Fields and keys without personal data.
-const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
+const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresraw grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
     maxwall mintres grpsubmit grpwall maxsubmitpu maxsubmitpa usagefactor time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
     hetjoboffset state submittime starttime endtime timeleft numnodes numcpus restartcnt exit_code tres-alloc tres-per-node \
     tres-per-job tres-per-task tres-per-socket qos prioritylong timelimit numtasks feature oversubscribe rawshares rawusage \
@@ -125,13 +125,15 @@ fn hide(handling: ValueTreatment, text: &str, names: &mut NameReplacer) -> Strin
         ValueTreatment::Accounts if text.eq_ignore_ascii_case("all") => text.to_owned(),
         ValueTreatment::Accounts => each(text, NameReplacer::account),
         ValueTreatment::Hosts => names.hosts(text),
-        ValueTreatment::User => names.user(text),
+        ValueTreatment::User => match text.split_once('(').filter(|(name, _)| !name.is_empty()) {
+            Some((name, _)) => format!("{}(0)", names.user(name)),
+            None => names.user(text),
+        },
         ValueTreatment::Account => names.account(text),
         ValueTreatment::Job => names.job(text),
         ValueTreatment::Reservation => names.reservation(text),
         ValueTreatment::Reason => names.reason(text),
         ValueTreatment::Comment => names.comment(text),
-        ValueTreatment::NumberedUser => format!("{}(0)", names.user(text.split('(').next().unwrap_or(text))),
         ValueTreatment::Cluster if value(text).is_some() => "cluster".to_owned(),
         ValueTreatment::LeaveOut if value(text).is_some() => LEFT_OUT.to_owned(),
         ValueTreatment::Keep | ValueTreatment::Cluster | ValueTreatment::LeaveOut => text.to_owned(),
@@ -282,8 +284,8 @@ mod tests {
             hidden("pool", "7 RUNNING /home/alice/run.sh --lr 3\n8 PENDING\n"),
             "7 RUNNING -\n8 PENDING\n"
         );
-        let shares = "root||||1.0\n def-alice|alice|1|17|0.5\n";
-        assert_eq!(hidden("shares", shares), "account1||||1.0\n account2|user1|1|17|0.5\n");
+        let shares = "root||||1.0|\n def-alice|alice|1|17|0.5|cpu=7\n";
+        assert_eq!(hidden("shares", shares), "account1||||1.0|\n account2|user1|1|17|0.5|cpu=7\n");
     }
 
     #[test]
@@ -297,6 +299,9 @@ mod tests {
             hidden("allocation-7", "     Nodes=ng1 CPU_IDs=0-3 Mem=8000 GRES=gpu:v100:2(IDX:0-1)"),
             "     Nodes=hosta1 CPU_IDs=0-3 Mem=8000 GRES=gpu:v100:2(IDX:0-1)\n"
         );
+        let record = "User Records\nUserName=alice(1000) DefAccount=def-alice DefWckey= AdminLevel=None\n";
+        let expected = "UserName=user1(0) DefAccount=account1 DefWckey= AdminLevel=None\n";
+        assert_eq!(hidden("default-account", record), expected);
         let config = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = north\nSlurmctldHost[0]        = north-head\n\
                       AccountingStorageExternalHost = db1:6819\nKillWait                = 30 sec\n";
         let expected = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = cluster\nAccountingStorageExternalHost = hosta1:6819\nKillWait                = 30 sec\n";

@@ -44,7 +44,7 @@ enum OutputLayout {
     JobCommand,
 }
 
-const SHARES: [&str; 5] = ["Account", "User", "RawShares", "RawUsage", "FairShare"];
+const SHARES: [&str; 6] = ["Account", "User", "RawShares", "RawUsage", "FairShare", "GrpTRESRaw"];
 const ASSOCIATIONS: [&str; 8] =
     ["Cluster", "Account", "Partition", "QOS", "MaxJobs", "MaxSubmit", "GrpTRES", "MaxTRES"];
 
@@ -72,6 +72,7 @@ pub fn calls(
         call("associations", permission::command(user), OutputLayout::Lines('|', &ASSOCIATIONS)),
         call("limits", limits::associations_command(), OutputLayout::Lines('|', &limits::ASSOCIATION_FIELDS)),
         call("qos", limits::qos_command(), OutputLayout::Lines('|', &limits::QOS_FIELDS)),
+        call("default-account", queue::default_account_command(user), OutputLayout::Keys),
         call("shares", queue::shares_command(), OutputLayout::Lines('|', &SHARES)),
         call("sacct", sacct::command(jobs, since), OutputLayout::Lines(FIELD_END, &sacct::FIELDS)),
         call("history", history::command(now, &[]), OutputLayout::Lines(FIELD_END, &history::FIELDS)),

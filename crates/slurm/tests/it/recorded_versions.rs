@@ -157,6 +157,7 @@ fn the_queue_of_everybody_is_as_scontrol_shows_it() {
             partitions: Some(&partitions),
             reservations: Some(&reservations),
             shares: Some((Time(0.0), &shares)),
+            default_account: None,
             limits: None,
             history: Some((Time(0.0), &history)),
             later: None,

@@ -1,7 +1,7 @@
 //! The search for a Slurm job named by the user: in the queue, with the controller, and in accounting.
 
 use crate::app::slurm::client::slurm_failure;
-use crate::app::slurm::why::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
+use crate::app::slurm::why::found::{in_queue, is_id, is_meant, is_same, is_zero, most_alive, of_record};
 use crate::app::slurm::why::{FoundJob, JobFinder};
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId};
@@ -20,6 +20,10 @@ impl JobFinder<'_> {
     pub(crate) fn find(&mut self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
         if !is_id(wanted) {
             return self.named(wanted);
+        }
+        // Slurm prints all jobs for this id.
+        if is_zero(wanted) {
+            return Err(self.unknown(wanted));
         }
         if !self.is_live {
             let jobs = in_queue(&self.queue.snapshot.jobs, wanted);

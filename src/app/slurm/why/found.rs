@@ -25,6 +25,11 @@ pub(super) fn is_id(wanted: &str) -> bool {
         && wanted.chars().all(|c| c.is_ascii_digit() || "_+[]-,%".contains(c))
 }
 
+/// Returns whether the job of an id has the number 0, which no job has.
+pub(super) fn is_zero(id: &str) -> bool {
+    id.trim_start_matches('0').chars().next().is_none_or(|c| !c.is_ascii_digit())
+}
+
 pub(super) fn of_record(record: JobRecord) -> FoundJob {
     let id =
         record.het.map_or_else(|| record.id.to_string(), |(leader, offset)| format!("{leader}+{offset}"));

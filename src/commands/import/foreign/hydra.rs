@@ -75,7 +75,7 @@ fn values(text: &str) -> Option<Value> {
         let inner = inner.trim().strip_prefix("interval")?.trim().strip_prefix('(')?.strip_suffix(')')?;
         return bounds(inner).filter(|_| tag.trim() == "log").map(|bounds| json!({ "log_uniform": bounds }));
     }
-    list(text).filter(|_| !text.contains(['(', '{', '[']))
+    list(text)
 }
 
 fn bounds(text: &str) -> Option<[f64; 2]> {
@@ -83,20 +83,56 @@ fn bounds(text: &str) -> Option<[f64; 2]> {
     Some([low.trim().parse().ok()?, high.trim().parse().ok()?])
 }
 
-/// Parses a comma-separated list of words.
+/// Parses a comma-separated list of words and quoted texts; lists, maps and functions are not parsed.
 fn list(text: &str) -> Option<Value> {
-    let parts = text.split(',').map(|part| part.trim().trim_matches(['"', '\'']));
-    let values: Vec<Value> = parts
-        .map(|part| {
-            serde_json::from_str::<serde_json::Number>(part).map_or_else(|_| json!(part), Value::Number)
-        })
-        .collect();
-    (!values.iter().any(|value| value == "")).then(|| json!(values))
+    let (mut values, mut rest) = (Vec::new(), text);
+    loop {
+        let (value, after) = element(rest.trim_start())?;
+        values.push(value);
+        match after.trim_start().strip_prefix(',') {
+            Some(after) => rest = after,
+            None => return after.trim().is_empty().then(|| json!(values)),
+        }
+    }
+}
+
+/// Parses the first word or quoted text of a list; returns it and the rest.
+fn element(text: &str) -> Option<(Value, &str)> {
+    if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        let (inner, after) = text[1..].split_once(quote)?;
+        // The override needs the quotes unless Hydra reads the same text without them.
+        let value = if is_word(inner) { inner } else { &text[..inner.len() + 2] };
+        // Escapes are not parsed.
+        return (!inner.contains('\\')).then(|| (json!(value), after));
+    }
+    let (word, after) = text.split_at(text.find(',').unwrap_or(text.len()));
+    let word = word.trim_end();
+    let is_plain = !word.is_empty() && !word.contains(['(', '{', '[', '"', '\'', '\\']);
+    let number = |word: &str| serde_json::from_str::<serde_json::Number>(word).map(Value::Number);
+    is_plain.then(|| (number(word).unwrap_or_else(|_| json!(word)), after))
+}
+
+/// Returns whether Hydra reads an unquoted text as this text, and not as a number, a boolean, null or a list.
+fn is_word(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(is_plain)
+        && !["true", "false", "null", "nan", "inf"].contains(&text.to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commas_in_quotes_separate_no_values() {
+        assert_eq!(values("'a,b',c"), Some(json!(["'a,b'", "c"])));
+        assert_eq!(values(r#"choice("p,q", r, 1e-3)"#), Some(json!(["\"p,q\"", "r", 1e-3])));
+        assert_eq!(values("a b , 'x', '1', 'true', 2"), Some(json!(["a b", "x", "'1'", "'true'", 2])));
+        for text in ["'a,b", "a,,b", "a,", "[1,2],[3,4]", "{a:1},2", "glob(*)", r"'a\'b',c", "'a'b,c"] {
+            assert_eq!(values(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn the_limit_of_a_range_counts_its_integers() {

@@ -24,6 +24,10 @@ const SINGLE: &str = "hsched.cache/1";
 /// those of one GPU, refuses such a file and leaves it unchanged.
 const REPLICAS: &str = "hsched.cache/2";
 
+/// What hsched does without the measured speeds.
+pub(in crate::store) const WITHOUT: &str =
+    "hsched uses the speeds of the job files until it has measured new ones";
+
 /// Measured speeds, and this directory's contributor id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpeedFile {
@@ -93,6 +97,11 @@ impl SpeedFileError {
         matches!(self, Self::Checksum | Self::NoChecksum)
     }
 
+    /// Returns the rest of a sentence about a damaged file that begins with its name.
+    pub fn damage(&self) -> String {
+        format!("is damaged ({}); {WITHOUT}", chain(self))
+    }
+
     /// Returns the error for a state directory with unusable speeds.
     pub(in crate::store) fn in_state(self, root: &Path) -> StateError {
         let path = SpeedFile::path(root);
@@ -130,6 +139,19 @@ impl SpeedFile {
     /// If the file cannot be read, is damaged or of another version.
     pub fn load(state: &Path) -> Result<Self, SpeedFileError> {
         Self::load_checked(state).map(|(file, _)| file)
+    }
+
+    /// Reads the measured speeds like [`Self::load`], but a damaged file counts as empty.
+    ///
+    /// The second value is the damage, if there is any.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is of another version.
+    pub fn load_or_empty(state: &Path) -> Result<(Self, Option<SpeedFileError>), SpeedFileError> {
+        match Self::load(state) {
+            Err(error) if error.is_damage() => Ok((Self::empty()?, Some(error))),
+            other => other.map(|file| (file, None)),
+        }
     }
 
     /// Reads the measured speeds like [`Self::load`], with the result of the checksum test; `None` if the

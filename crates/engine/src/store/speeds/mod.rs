@@ -4,4 +4,5 @@ mod csv;
 mod file;
 mod row;
 
+pub(super) use self::file::WITHOUT;
 pub use self::file::{SpeedFile, SpeedFileError};

@@ -159,7 +159,8 @@ fn settle_gpus(draft: &mut JobDraft<'_>) {
     if gpus < min {
         value.report(ValueError::new(format!("{gpus} is less than min_gpus {min}")).id(ErrorId::GpuRange));
     }
-    if let Some(max) = max.filter(|max| gpus > *max) {
+    // A plain job has a limit without the key; `check_batches` compares with it.
+    if let Some(max) = max.filter(|max| gpus > *max && draft.get("max_gpus").is_some()) {
         value.report(ValueError::new(format!("{gpus} is more than max_gpus {max}")).id(ErrorId::GpuRange));
     }
     if draft.get("min_gpus").is_none() && draft.get("max_gpus").is_none() {

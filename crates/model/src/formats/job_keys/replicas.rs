@@ -235,6 +235,9 @@ fn settle_least(draft: &mut JobDraft<'_>) {
     }
     if draft.job.replica.is_none() {
         same_as_gpus(draft, "min_gpus", draft.job.min_gpus, least);
+        check_against(draft, value, [("gpus", draft.job.gpus), ("max_gpus", draft.job.max_gpus)], |gpus| {
+            (least > gpus).then(|| format!("{least} is more than"))
+        });
         draft.job.min_gpus = least;
     }
 }
@@ -249,7 +252,25 @@ fn settle_most(draft: &mut JobDraft<'_>) {
     }
     if draft.job.replica.is_none() {
         same_as_gpus(draft, "max_gpus", draft.job.max_gpus.unwrap_or(most), most);
+        let min_gpus = Some(draft.job.min_gpus);
+        check_against(draft, value, [("gpus", draft.job.gpus), ("min_gpus", min_gpus)], |gpus| {
+            (most < gpus).then(|| format!("{most} is less than"))
+        });
         draft.job.max_gpus = Some(most);
+    }
+}
+
+/// Reports a number of replicas of one GPU each that contradicts one of these keys, if the file has it.
+fn check_against(
+    draft: &JobDraft<'_>,
+    value: &ReaderValue<'_>,
+    keys: [(&str, Option<u32>); 2],
+    problem: impl Fn(u32) -> Option<String>,
+) {
+    let given = keys.into_iter().filter(|(key, _)| draft.get(key).is_some());
+    let mut problems = given.filter_map(|(key, gpus)| Some(format!("{} {key} {}", problem(gpus?)?, gpus?)));
+    if let Some(message) = problems.next() {
+        value.report(ValueError::new(message).id(ErrorId::GpuRange));
     }
 }
 

@@ -51,6 +51,47 @@ fn names_of_which_lines_say_different_things_are_cut_off() {
     assert_eq!(super::count("NODELIST GRES STATE\ng1 gpu:a100:4 idle\ng1 gpu:a100:4 idle\n"), (1, 4, 4));
 }
 
+/// A width truncates several lines; an odd one costs only itself.
+#[test]
+fn one_odd_line_costs_only_itself() {
+    let lines = (1..=50).map(|node| format!("n{node}|idle|gpu:a100:4\n")).collect::<Vec<_>>().concat();
+    for odd in [
+        "{\"a\":1}",
+        "{",
+        "n51|idle|gpu:rtx208",
+        "[n51|idle|gpu:a100:4",
+        "n51|idle|gpu:a100:4|x",
+        "n51 n52|idle|gpu:a100:4",
+    ] {
+        for text in [
+            format!("NODELIST|STATE|GRES\n{lines}{odd}\n"),
+            format!("NODELIST|STATE|GRES\n{odd}\n{lines}"),
+            format!("{odd}\nNODELIST|STATE|GRES\n{lines}"),
+        ] {
+            assert_eq!(super::count(&text), (50, 200, 200), "{odd}");
+            assert!(check(&text).contains("note: 1 line was left out: line "), "{}", check(&text));
+        }
+    }
+    let text = format!("NODELIST|STATE|GRES\n{lines}n51|idle|gpu:rtx208\n");
+    let note = check(&text).lines().last().map(str::to_owned);
+    assert_snapshot!(note.expect("a note"), @r#"note: 1 line was left out: line 52 "n51|idle|gpu:rtx208" (its GRES is truncated)"#);
+    for odd in ["n51|idle|gpu:rtx208\nn52|idle|gpu:rtx308\n", "a|b|c|d\n".repeat(9).as_str()] {
+        let text = format!("NODELIST|STATE|GRES\n{lines}{odd}");
+        assert!(check(&text).starts_with("is ambiguous: "), "{}", check(&text));
+    }
+}
+
+#[test]
+fn counts_and_masks_between_separators_are_whole() {
+    for (gres, gpus) in [("gpu:a100:10000", 10_000), ("gpu:10000", 10_000), ("gpu:0x3,0x2", 0)] {
+        assert_eq!(
+            super::count(&format!("NODELIST|STATE|GRES\nn1|idle|{gres}\n")),
+            (1, gpus, gpus),
+            "{gres}"
+        );
+    }
+}
+
 #[test]
 fn use_that_is_cut_off_frees_nothing() {
     let text = "\
