@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use hsched_model::{Asks, NodeName};
+
 /// Words, signs and brackets of a constraint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token<'a> {
@@ -105,6 +107,13 @@ impl Features<'_> {
             Self::Any(pair) => pair.0.is_met(features) || pair.1.is_met(features),
         }
     }
+}
+
+/// Returns whether a job may use a node according to its node list: a job that requests more nodes than it
+/// lists may use other nodes as well.
+pub(crate) fn may_use(asks: &Asks, name: &NodeName) -> bool {
+    let is_complete = asks.nodelist.len() >= usize::try_from(asks.nodes.max(1)).unwrap_or(usize::MAX);
+    !is_complete || asks.nodelist.contains(name)
 }
 
 #[cfg(test)]

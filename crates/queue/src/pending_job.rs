@@ -54,10 +54,16 @@ impl PendingJob {
         QueuePosition::of(&self.job)
     }
 
-    /// Returns the job's position after it is changed to a request; `None` if the account changes and a
-    /// priority is unknown.
+    /// Returns the job's position after it is changed to a request, with the priority of another QOS; `None` if
+    /// the account changes and a priority is unknown.
     pub fn position_after(&self, to: &Request) -> Option<QueuePosition> {
+        let of_qos = |qos: &Option<String>| {
+            qos.as_ref().and_then(|qos| self.rest.qos_priority.get(qos)).copied().unwrap_or(0.0)
+        };
         let position = self.position();
+        let gain =
+            if to.further.qos.is_some() { of_qos(&to.further.qos) - of_qos(&self.job.qos) } else { 0.0 };
+        let position = QueuePosition { priority: position.priority + gain, ..position };
         if to.account.is_none() || to.account == self.job.account {
             return Some(position);
         }
@@ -68,5 +74,23 @@ impl PendingJob {
         };
         let gain = worth(to.account.as_ref())? - worth(self.job.account.as_ref())?;
         Some(QueuePosition { priority: position.priority + gain, ..position })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{PendingJob, RequestId, Snapshot};
+
+    #[test]
+    fn another_qos_changes_the_priority_of_a_pending_job() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 100, "nodes": [], "qos_priority": {"normal": 10, "high": 50},
+            "jobs": [{"id": "1", "ours": true, "qos": "normal", "priority": 100, "limit_s": 3600, "asks": {}}]}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let pending = PendingJob::take(&snapshot, "1").expect("a pending job");
+        let mut to = pending.request(RequestId(0));
+        assert_eq!(pending.position_after(&to), Some(pending.position()));
+        to.further.qos = Some("high".to_owned());
+        let after = pending.position_after(&to).expect("a position");
+        assert!((after.priority - pending.position().priority - 40.0).abs() < 1e-9, "{after:?}");
     }
 }

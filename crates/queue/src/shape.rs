@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::constraint::meets;
+use crate::constraint::{may_use, meets};
 use crate::{Asks, NodeUse, QueueNode, Snapshot};
 use hsched_model::GpuType;
 
@@ -165,9 +165,6 @@ impl<'a> Shapes<'a> {
     /// Returns the nodes of a partition that could be one of the shape's nodes if they were empty; none if the
     /// partition starts no jobs.
     fn set(&self, shape: &Shape, partition: Option<&str>, asks: &Asks) -> Vec<u32> {
-        // A job that requests more nodes than it names may use other nodes as well, so the model ignores the
-        // names.
-        let is_listed = asks.nodelist.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX);
         let is_kept = |node: &QueueNode| {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
             number.is_none_or(|reservation| reservation.nodes.contains(&node.name))
@@ -182,7 +179,7 @@ impl<'a> Shapes<'a> {
                 && is_in
                 && is_kept(node)
                 && asks.features.as_deref().is_none_or(|features| meets(features, &node.features))
-                && (!is_listed || asks.nodelist.contains(&node.name))
+                && may_use(asks, &node.name)
                 && !asks.exclude.contains(&node.name)
                 && shape.fits(&total, self.gpu_types.len())
         };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::candidates::takes;
 use super::drawback::in_words;
 use super::room;
+use crate::constraint::may_use;
 use crate::{QueueNode, QueuePartition, Request, Snapshot, meets};
 use hsched_model::formats::nearest;
 use hsched_model::{GpuAsk, GpuType};
@@ -31,8 +32,7 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
         let is_in = names.is_empty()
             || node.partitions.is_empty()
             || names.iter().any(|name| node.partitions.contains(*name));
-        let is_listed = asks.nodelist.is_empty() || asks.nodelist.contains(&node.name);
-        is_in && is_listed && !asks.exclude.contains(&node.name)
+        is_in && may_use(asks, &node.name) && !asks.exclude.contains(&node.name)
     };
     let is_limited = !(asks.nodelist.is_empty() && asks.exclude.is_empty());
     if is_limited && !snapshot.nodes.iter().any(|node| in_any(&node)) {
@@ -46,20 +46,9 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
         let there = if there.is_empty() { "no features".to_owned() } else { there.join(", ") };
         return Some(format!("no node{of} meets the constraint {features}: the nodes have {there}"));
     }
-    let gpus = room::gpus_per_node(request);
-    if gpus > 0 && room::nodes(snapshot, request).is_empty() {
-        let wanted = wanted(&asks.gpus);
-        let stocks = snapshot.nodes.iter().filter(in_any).flat_map(room::stock);
-        let there: BTreeSet<String> =
-            stocks.map(|(gpu_type, count)| format!("{count} {}", gpu_type.as_str())).collect();
-        let there = there.into_iter().collect::<Vec<_>>().join(", ");
-        let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
-        let noun = if gpus == 1 { "GPU" } else { "GPUs" };
-        let nodes = if is_limited { "the nodes that it names" } else { "the nodes" };
-        let near = other_spelling(snapshot, &asks.gpus);
-        let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
-        let split = more_nodes(request, snapshot.nodes.iter().filter(in_any)).unwrap_or_default();
-        return Some(format!("no node{of} has {wanted} {noun} for it{near}: {nodes} have {there}{split}"));
+    if room::gpus_per_node(request) > 0 && room::nodes(snapshot, request).is_empty() {
+        let nodes: Vec<&QueueNode> = snapshot.nodes.iter().filter(in_any).collect();
+        return Some(no_gpus(snapshot, request, &nodes, &of));
     }
     (!room::fits(snapshot, request)).then(|| {
         let who = match request.asks.nodes {
@@ -68,6 +57,40 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
         };
         format!("{who} the GPUs, CPUs and memory that it asks for{}", largest(snapshot, request))
     })
+}
+
+/// Returns why none of these nodes, which are those of partitions and node lists, has GPUs for a request: they are not
+/// up, do not meet its constraint, or have other GPUs.
+fn no_gpus(snapshot: &Snapshot, request: &Request, nodes: &[&QueueNode], of: &str) -> String {
+    let asks = &request.asks;
+    let noun = if room::gpus_per_node(request) == 1 { "GPU" } else { "GPUs" };
+    let wanted = format!("{} {noun}", wanted(&asks.gpus));
+    let with_gpus: Vec<&&QueueNode> =
+        nodes.iter().filter(|node| room::has_gpus(request, &room::stock(node))).collect();
+    let features = asks.features.as_deref().unwrap_or_default();
+    let meeting = with_gpus.iter().filter(|node| asks.features.is_none() || meets(features, &node.features));
+    let meeting = meeting.count();
+    if meeting > 0 {
+        let (nodes, are) = if meeting == 1 { ("the node", "is") } else { ("the nodes", "are") };
+        return format!("{nodes}{of} with {wanted} for it {are} drained or down");
+    }
+    if !with_gpus.is_empty() {
+        return format!("no node{of} with {wanted} for it meets the constraint {features}");
+    }
+    let stocks = nodes.iter().flat_map(|node| room::stock(node));
+    let there: BTreeSet<String> =
+        stocks.map(|(gpu_type, count)| format!("{count} {}", gpu_type.as_str())).collect();
+    let there = there.into_iter().collect::<Vec<_>>().join(", ");
+    let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
+    let which = match (asks.nodelist.is_empty(), asks.exclude.is_empty()) {
+        (false, _) => "the nodes that it names",
+        (true, false) => "the nodes that it does not exclude",
+        (true, true) => "the nodes",
+    };
+    let near = other_spelling(snapshot, &asks.gpus);
+    let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+    let split = more_nodes(request, nodes.iter().copied()).unwrap_or_default();
+    format!("no node{of} has {wanted} for it{near}: {which} have {there}{split}")
 }
 
 /// Returns the requested GPUs of a node: `2 v100 and 2 t4`.
@@ -136,6 +159,7 @@ fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -
 mod tests {
     use super::*;
     use crate::test_request::test_request;
+    use hsched_model::{Asks, NodeName};
 
     #[test]
     fn a_wrong_type_and_too_many_gpus_say_what_to_ask_for() {
@@ -179,6 +203,36 @@ mod tests {
         check("q", "bio", Some("partition q does not take its QOS"));
         // Slurm ignores the denied names beside the allowed ones.
         check("both", "bio", None);
+    }
+
+    #[test]
+    fn unusable_nodes_with_the_gpus_differ_from_nodes_without() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "partitions": [{"name": "gpu", "default": true}],
+            "nodes": [{"name": "d1", "use": "down", "gpus": [{"type": "a100", "count": 4}]},
+                {"name": "n1", "gpus": [{"type": "v100", "count": 4}]},
+                {"name": "n2", "features": ["fast"], "gpus": [{"type": "v100", "count": 2}]}]}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let why = |gpu_type: &str, count: u32, more: Asks| {
+            let request = test_request(1, gpu_type, count);
+            let asks = Asks { gpus: request.asks.gpus.clone(), nodes: more.nodes.max(1), ..more };
+            obstacle(&snapshot, &Request { asks, ..request })
+        };
+        let check = |found: Option<String>, expected: &str| assert_eq!(found.as_deref(), Some(expected));
+        let down = "the node of partition gpu with 4 a100 GPUs for it is drained or down";
+        check(why("a100", 4, Asks::default()), down);
+        let fast = Asks { features: Some("fast".to_owned()), ..Asks::default() };
+        check(
+            why("v100", 4, fast),
+            "no node of partition gpu with 4 v100 GPUs for it meets the constraint fast",
+        );
+        let names = |name: &str| std::iter::once(NodeName::new(name).expect("a name")).collect();
+        let other = "no node of partition gpu has 4 v100 GPUs for it: the nodes that it does not exclude have 2 v100, 4 a100";
+        let exclude = Asks { exclude: names("n1"), ..Asks::default() };
+        let found = why("v100", 4, exclude).expect("an obstacle");
+        assert!(found.starts_with(other), "{found}");
+        // More nodes than names: others may be added.
+        assert_eq!(why("v100", 2, Asks { nodes: 2, nodelist: names("n1"), ..Asks::default() }), None);
+        assert!(why("v100", 4, Asks { nodelist: names("n2"), ..Asks::default() }).is_some());
     }
 
     #[test]

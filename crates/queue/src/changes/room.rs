@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::constraint::may_use;
 use crate::{NodeHolding, NodeUse, QueueNode, Request, Snapshot, meets};
 use hsched_model::{GpuType, NodeName};
 
@@ -41,7 +42,7 @@ pub(super) fn nodes<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a Qu
         node.usable == NodeUse::Up
             && is_in
             && asks.features.as_deref().is_none_or(|features| meets(features, &node.features))
-            && (asks.nodelist.is_empty() || asks.nodelist.contains(&node.name))
+            && may_use(asks, &node.name)
             && !asks.exclude.contains(&node.name)
             && has_gpus(request, &stock(node))
     };
@@ -154,7 +155,7 @@ pub(super) fn stock(node: &QueueNode) -> BTreeMap<GpuType, u32> {
     stock
 }
 
-fn has_gpus(request: &Request, stock: &BTreeMap<GpuType, u32>) -> bool {
+pub(super) fn has_gpus(request: &Request, stock: &BTreeMap<GpuType, u32>) -> bool {
     request.asks.gpus.iter().all(|ask| match &ask.gpu_type {
         Some(gpu_type) => stock.get(gpu_type).is_some_and(|count| *count >= ask.count),
         None => stock.values().sum::<u32>() >= ask.count,

@@ -104,10 +104,10 @@ impl RequestSize {
 
     /// Returns the size of a request by the user.
     pub(super) fn of_request(request: &Request, snapshot: &Snapshot, number: NumberOf) -> Self {
-        let account = request.account.as_deref().or_else(|| {
-            snapshot.accounts.iter().find(|account| account.default).map(|account| account.name.as_str())
-        });
-        let partition = request.partition.as_deref().or_else(|| snapshot.default_partition());
+        let account = request.account.as_deref().or_else(|| snapshot.own_account());
+        // Jobs of the queue are seen with their first partition.
+        let named = request.partition.as_deref().and_then(|names| names.split(',').next());
+        let partition = named.or_else(|| snapshot.default_partition());
         let priority = snapshot.priority_of(request).priority;
         let whose = (snapshot.user.as_deref(), account);
         Self::new(&request.asks, whose, partition, (request.limit.0, priority), number)
@@ -154,5 +154,32 @@ impl SeenJob {
             ..self.size.record(self.job, at, queue)
         };
         Some((look, record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_request::test_request;
+
+    /// Of a user with one account, and of several partitions, as the jobs in the queue are seen.
+    #[test]
+    fn a_request_has_the_owner_and_partition_of_the_same_users_jobs() {
+        let queue = r#"{"schema": "hsched.queue/1", "taken_at": 1, "user": "ann", "accounts": [{"name": "bio"}],
+            "partitions": [{"name": "p"}, {"name": "q"}], "nodes": []}"#;
+        let snapshot = Snapshot::parse(queue).expect("a snapshot");
+        let number = |name: &str| {
+            name.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte))
+                << 20
+        };
+        let of = |account: Option<&str>, partition: &str| {
+            let (account, partition) = (account.map(str::to_owned), Some(partition.to_owned()));
+            let request = Request { account, partition, ..test_request(1, "v100", 1) };
+            let size = RequestSize::of_request(&request, &snapshot, &number);
+            (size.owner, size.partition)
+        };
+        assert_eq!(of(None, "p,q"), of(Some("bio"), "p"));
+        assert_ne!(of(Some("chem"), "p").0, of(Some("bio"), "p").0);
+        assert_ne!(of(None, "q").1, of(None, "p").1);
     }
 }

@@ -106,6 +106,27 @@ impl LimitReason {
         matches!(self.limit, "MaxTRES" | "MaxTRESPerNode" | "MaxTRESMins" | "MaxWall" | "MinTRES")
     }
 
+    /// Returns whether a limit on a TRES is on the counted resource.
+    pub(crate) fn counts(&self, tres: Option<&str>) -> bool {
+        match self.resource {
+            None => tres.is_none(),
+            Some(Resource::Cpus) => tres == Some("cpu"),
+            Some(Resource::Memory) => tres == Some("mem"),
+            Some(Resource::Nodes) => tres == Some("node"),
+            Some(Resource::Billing) => tres == Some("billing"),
+            Some(Resource::Energy) => tres == Some("energy"),
+            Some(Resource::Gres) => tres.is_some_and(|name| name.starts_with("gres/")),
+            Some(Resource::Licenses) => tres.is_some_and(|name| name.starts_with("license/")),
+            Some(Resource::BurstBuffer) => tres.is_some_and(|name| name.starts_with("bb/")),
+            Some(Resource::Other) => true,
+        }
+    }
+
+    /// Returns whether the limit is on submitted jobs.
+    pub fn is_on_submission(&self) -> bool {
+        self.limit.contains("SubmitJobs")
+    }
+
     /// Returns whether the limit counts past use.
     pub fn is_on_past_use(&self) -> bool {
         matches!(self.limit, "GrpTRESMins" | "GrpWall")

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use crate::why::worth::worthwhile;
 use crate::why::{Remedy, StateKind, is_component};
 use crate::{
-    Calibration, Change, ChangeQuestion, ChangeSet, PastRuns, PendingJob, Question, QueueJob, QueuePosition,
-    Reason, Request, RequestId, Snapshot, Start, StartEstimate, WaitExplanation, estimate_changes,
-    forecast_at,
+    Calibration, Change, ChangeQuestion, ChangeSet, LimitReason, PastRuns, PendingJob, Question, QueueJob,
+    QueuePosition, Reason, Request, RequestId, Snapshot, Start, StartEstimate, WaitExplanation,
+    estimate_changes, forecast_at,
 };
 use hsched_model::Seconds;
 
@@ -137,10 +137,11 @@ impl Adviser<'_> {
                 "BeginTime" => self.pending.job.begin.is_some(),
                 "Reservation" => self.has_reservation(),
                 _ => {
-                    // The futures do not simulate the end of limits without numbers and of limits on past
-                    // use.
-                    self.explanation.limit.is_some()
-                        && self.reason.limit.is_some_and(|limit| !limit.is_on_past_use())
+                    // The futures do not simulate the end of limits without numbers, of limits on past use
+                    // and of limits on submitted jobs.
+                    let is_simulated =
+                        |limit: LimitReason| !limit.is_on_past_use() && !limit.is_on_submission();
+                    self.explanation.limit.is_some() && self.reason.limit.is_some_and(is_simulated)
                 }
             },
             _ => false,

@@ -4,7 +4,7 @@ use crate::why::partition::Breach;
 use crate::why::room::PendingRoom;
 use crate::why::words::{named, span};
 use crate::why::{Ahead, JobFacts, StateKind, WaitExplanation};
-use crate::{LiftedBy, LimitReason, LimitUse, PendingJob, QueueJob, Reason, Resource, Snapshot};
+use crate::{LiftedBy, LimitReason, LimitUse, PendingJob, QueueJob, Reason, Snapshot};
 use hsched_model::formats::counted;
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
@@ -351,20 +351,9 @@ impl PendingExplainer<'_> {
 
 /// Returns whether a limit is the one that a reason names.
 fn is_of(limit: &LimitUse, named: &LimitReason) -> bool {
-    let tres = limit.tres.as_deref();
-    let is_resource = match named.resource {
-        None => tres.is_none(),
-        Some(Resource::Cpus) => tres == Some("cpu"),
-        Some(Resource::Memory) => tres == Some("mem"),
-        Some(Resource::Nodes) => tres == Some("node"),
-        Some(Resource::Billing) => tres == Some("billing"),
-        Some(Resource::Energy) => tres == Some("energy"),
-        Some(Resource::Gres) => tres.is_some_and(|name| name.starts_with("gres/")),
-        Some(Resource::Licenses) => tres.is_some_and(|name| name.starts_with("license/")),
-        Some(Resource::BurstBuffer) => tres.is_some_and(|name| name.starts_with("bb/")),
-        Some(Resource::Other) => true,
-    };
-    limit.name == named.limit && is_resource && limit.holder.starts_with('q') == named.is_of_qos
+    limit.name == named.limit
+        && named.counts(limit.tres.as_deref())
+        && limit.holder.starts_with('q') == named.is_of_qos
 }
 
 /// Returns whether a limit of a partition is the one that a reason is about.

@@ -347,8 +347,11 @@ fn limits_that_no_future_counts_are_named_with_what_is_known() {
         json!([{ "holder": "q:normal", "name": "MaxSubmitJobsPerUser", "max": 2.0 }]),
     );
     let limit = submitted.limit.as_ref().expect("a limit");
-    assert_eq!((limit.max, limit.used, limit.needed), (2.0, Some(2.0), 1.0));
+    assert_eq!((limit.max, limit.used, limit.needed), (2.0, Some(1.0), 1.0));
     assert!(outlook(&queue(&[pending("3", 2, 2.0, "AssocGrpGRESMinutes")], &json!({})), "3").as_is.is_none());
+    let limits = json!({ "limits": [{ "holder": "q:normal", "name": "MaxSubmitJobsPerUser", "max": 2.0 }] });
+    let at_limit = queue(&[pending("3", 2, 2.0, "QOSMaxSubmitJobPerUserLimit")], &limits);
+    assert!(outlook(&at_limit, "3").as_is.is_none());
 }
 
 #[test]

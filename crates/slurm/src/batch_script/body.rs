@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::blocks::{self, OPENING, depth, here_document, is_function, skip_document, skip_function};
 use super::command::{StartedProgram, is_opaque, srun_options, started};
 use super::training::take_command;
-use super::words::{assignment, literal, split};
+use super::words::{assignment, literal, split, without_comment};
 use super::{ImportedJob, LogicalLine, Processes, order};
 
 /// A command, or a group of lines such as a loop or a condition.
@@ -195,8 +195,10 @@ fn prepare(piece: &ScriptPiece, dropped: &BTreeSet<String>, imported: &mut Impor
         }
         "trap" => imported.remark(*line, format!("{}: dropped; ranks get SIGUSR1 directly", excerpt(text))),
         "wait" | "exit" => imported.remark(*line, format!("{text}: dropped; hsched writes the job script")),
-        "cd" if words.get(1).is_some_and(|to| to.contains("SLURM_SUBMIT_DIR")) => {}
-        "cd" => imported.push("node_setup", text.as_str()),
+        // Commands begin there, unless another `cd` precedes.
+        "cd" if words.get(1).is_some_and(|to| to.contains("SLURM_SUBMIT_DIR"))
+            && !order::has_moved(imported) => {}
+        "cd" | "pushd" | "popd" => imported.push("node_setup", text.as_str()),
         "srun" | "pdsh" => {
             let options = srun_options(words);
             imported.push("node_setup", words[options + 1..].join(" "));
@@ -258,7 +260,9 @@ fn finds_nodes(text: &str) -> bool {
 }
 
 fn is_of_nodes(text: &str) -> bool {
-    OF_NODES.iter().any(|sign| text.starts_with(sign) || sign.len() > 2 && text.contains(sign))
+    // `cd DIR || exit 1`: the ranks start there.
+    order::moves(text)
+        || OF_NODES.iter().any(|sign| text.starts_with(sign) || sign.len() > 2 && text.contains(sign))
 }
 
 /// Returns the commands of a script, with each group as one piece.
@@ -318,10 +322,10 @@ fn array(line: &LogicalLine, lines: &mut VecDeque<&LogicalLine>) -> Option<Strin
     let words = ["declare -a ", "declare ", "local ", "export ", "readonly "];
     let rest = words.iter().find_map(|word| line.text.strip_prefix(word)).unwrap_or(&line.text);
     assignment(rest).filter(|(_, value)| value.starts_with('('))?;
-    let mut text = line.text.clone();
+    let mut text = without_comment(&line.text).to_owned();
     while !text.contains(')') {
         let next = lines.pop_front()?;
-        text = format!("{text} {}", next.text);
+        text = format!("{text} {}", without_comment(&next.text));
     }
     Some(text)
 }

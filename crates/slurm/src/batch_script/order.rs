@@ -17,7 +17,7 @@ const KNOWN: [&str; 9] =
 /// Returns what a command needs from the lines of `node_setup` so far: a variable, or another directory.
 pub(super) fn need(text: &str, imported: &ImportedJob) -> Option<String> {
     let lines = lines(imported);
-    if let Some(line) = lines.iter().find(|line| line.starts_with("cd ")) {
+    if let Some(line) = lines.iter().find(|line| moves(line)) {
         return Some((*line).to_owned());
     }
     if let Some(name) = set_by(&lines).into_iter().find(|name| uses(text, name)) {
@@ -31,6 +31,16 @@ pub(super) fn need(text: &str, imported: &ImportedJob) -> Option<String> {
         !is_set && !env.is_some_and(|env| env.contains_key(*name))
     };
     variables(text).into_iter().find(is_unknown).map(|name| format!("${name}, which may come from {line}"))
+}
+
+/// Returns whether a command changes the directory of the commands after it.
+pub(super) fn moves(text: &str) -> bool {
+    ["cd", "pushd", "popd"].contains(&text.split_whitespace().next().unwrap_or_default())
+}
+
+/// Returns whether a line of `node_setup` changes the directory.
+pub(super) fn has_moved(imported: &ImportedJob) -> bool {
+    lines(imported).iter().any(|line| moves(line))
 }
 
 /// Returns whether a line of `node_setup` sets a variable.

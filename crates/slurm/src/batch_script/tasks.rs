@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::words::{assignment, literal, split};
-use super::{ImportedJob, LogicalLine};
+use super::words::{assignment, literal, split, without_comment};
+use super::{ImportedJob, LogicalLine, order};
 use hsched_model::formats::is_sweep_key;
 
 /// Maximum number of tasks that become values of a sweep.
@@ -92,10 +92,13 @@ fn arrays(lines: &[LogicalLine]) -> Vec<ShellArray> {
     for (first, line) in lines.iter().enumerate() {
         let text = line.text.strip_prefix("declare -a ").unwrap_or(&line.text);
         let Some((name, _)) = assignment(text).filter(|(_, value)| value.starts_with('(')) else { continue };
-        let Some(last) = (first..lines.len()).find(|place| lines[*place].text.ends_with(')')) else {
+        let Some(last) =
+            (first..lines.len()).find(|place| without_comment(&lines[*place].text).ends_with(')'))
+        else {
             continue;
         };
-        let inside: Vec<&str> = lines[first..=last].iter().map(|line| line.text.as_str()).collect();
+        // Without comments, which would hide the rest of the joined line.
+        let inside: Vec<&str> = lines[first..=last].iter().map(|line| without_comment(&line.text)).collect();
         let text = inside.join(" ");
         let values = text.split_once('(').and_then(|(_, rest)| split(rest.strip_suffix(')')?));
         let Some(values) = values.and_then(|words| words.iter().map(|word| literal(word)).collect()) else {
@@ -168,6 +171,11 @@ fn over_values(
         if variable != upper {
             line.text = renamed(&line.text, variable, &upper);
         }
+    }
+    // The old name, which nothing would set, in a form such as `${lr/./_}` or `$((lr * 2))`.
+    let is_left = |line: &LogicalLine| !line.text.starts_with('#') && order::uses(&line.text, variable);
+    if variable != upper && left.iter().any(is_left) {
+        return None;
     }
     let other =
         |line: &LogicalLine| line.text.contains(ID) || line.text.contains(&format!("{}[", array.name));

@@ -18,6 +18,12 @@ pub(super) fn split(line: &str) -> Option<Vec<String>> {
     is_closed.then_some(words)
 }
 
+/// Returns a line without its comment.
+pub(super) fn without_comment(line: &str) -> &str {
+    let length: usize = letters(line).0.iter().map(|(letter, _)| letter.len_utf8()).sum();
+    line[..length].trim_end()
+}
+
 /// Returns a line without its comment and with `_` for each character that is quoted or in a substitution.
 pub(super) fn bare(line: &str) -> String {
     letters(line).0.into_iter().map(|(letter, is_plain)| if is_plain { letter } else { '_' }).collect()

@@ -21,6 +21,11 @@ fn commands_follow_what_they_need_into_node_setup() {
     );
     assert_eq!(keys("cd data\ntar xf a.tar"), node(r#"["cd data","tar xf a.tar"]"#));
     assert_eq!(
+        keys("cd x || exit 1\nrm -rf y\ncd $SLURM_SUBMIT_DIR\nrm -rf z"),
+        node(r#"["cd x || exit 1","rm -rf y","cd $SLURM_SUBMIT_DIR","rm -rf z"]"#)
+    );
+    assert_eq!(keys("cd $SLURM_SUBMIT_DIR\nrm -rf z"), (r#"["rm -rf z"]"#.to_owned(), String::new()));
+    assert_eq!(
         keys("source env.sh\nrm -rf $CACHE/*\nmkdir $HOME/x"),
         (r#"["mkdir $HOME/x"]"#.to_owned(), r#"["source env.sh","rm -rf $CACHE/*"]"#.to_owned())
     );

@@ -44,6 +44,25 @@ fn the_values_of_an_array_become_a_sweep() {
     "#);
 }
 
+/// A name that stays in use keeps its assignment, and comments end with their lines.
+#[test]
+fn names_and_comments_of_an_array_do_no_harm() {
+    let named = "--array=0-1\nlrs=(0.1 0.2)\nlr=${lrs[$SLURM_ARRAY_TASK_ID]}\npython train.py --name run_${lr/./_} --half $((lr*2))";
+    assert_snapshot!(made(named, &SWEPT), @r#"
+    sweep: {"task":[0,1]}
+    command: "python train.py --name run_${lr/./_} --half $((lr*2))"
+    node_setup: ["lrs=(0.1 0.2)","export lr=${lrs[$TASK]}"]
+    2: --array=0-1: one job for each task (key sweep), with the number of the task as $TASK
+    4: lr: exported, so that ranks see it
+    "#);
+    let comments = "--array=0-1\nLRS=(\n  0.1 # slow\n  '#' # fast\n) # all\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR";
+    assert_snapshot!(made(comments, &SWEPT), @r##"
+    sweep: {"lr":["0.1","#"]}
+    command: "python train.py $LR"
+    2: --array=0-1: one job for each value of LRS (key sweep)
+    "##);
+}
+
 #[test]
 fn the_numbers_of_tasks_become_a_sweep() {
     let two = "--array=0-1\nLRS=(1 2)\nWDS=(3 4)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\nWD=${WDS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR $WD";
