@@ -96,7 +96,7 @@ fn an_inventory_comes_back_as_it_was() {
 fn untyped_gpus_are_asked_for_by_what_tells_their_type() {
     let table = "NODELIST PARTITION STATE GRES AVAIL_FEATURES\nv1 gpu idle gpu:4 v100\nv2 gpu idle gpu:4 v100\nx1 gpu idle gpu:4 ib\n";
     let jobs = "jobs: [{name: a, samples_per_epoch: 64, epochs: 1, global_batch: 64, model_size: 1MB, \
-        min_gpus: 8, throughput: {v100: 1, t4: 2}, command: 'true'}]";
+        gpus: 8, throughput: {v100: 1, t4: 2}, command: 'true'}]";
     let sandbox = Sandbox::with_slurm().file("table.txt", table).file("jobs.yaml", jobs);
     let options = |more: &str| {
         let ran = sandbox.run(&format!("submit jobs.yaml --from table.txt --dry-run {more}")).exits(0);
