@@ -12,7 +12,7 @@ hs_rank_program() {
     hs_mark_done hs_mark_failed hs_find_row hs_is_superseded hs_end_superseded hs_enter_fence hs_guard_fence hs_list_processes \
     hs_open_node_directory hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name \
     hs_name_has_type hs_types_by_order \
-    hs_types_suffice hs_start_sampler hs_end_sampler hs_sample_node hs_open_gpus hs_close_gpus hs_read_gpus hs_has_changed \
+    hs_types_suffice hs_start_sampler hs_end_sampler hs_sample_node hs_open_gpus hs_close_gpus hs_read_gpus hs_note_gpu hs_has_changed \
     hs_state_of hs_find_processes hs_read_processes hs_write_sample hs_add hs_add_number
   if [[ -n ${hs_preflight-} ]]; then
     declare -p hs_preflight

@@ -1,5 +1,6 @@
 //! The sampler of job scripts: its output, and that it never affects a rank.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -136,13 +137,14 @@ fn a_node_is_sampled_once_for_all_its_ranks() {
     assert_eq!(sample["power_w"], json!([61.23, null]));
     assert_eq!((&sample["steps"], &sample["phase"]), (&json!([12, null]), &json!(["data", null])));
     assert!(sample["at"].is_u64() && sample["state"][1].is_string(), "{sample}");
+    wait_for("another sample", || (node.lines().len() > 2).then_some(()));
     fs::write(&go, "").expect("writes");
     let (status, errors) = end(first);
     assert_eq!(status, Some(3), "{errors}");
     assert_eq!(end(second).0, Some(0));
     wait_for("the end of nvidia-smi", || (node.left() == 0).then_some(()));
     let starts = fs::read_to_string(node.path().join("bin/starts")).expect("a start");
-    assert!(node.lines().len() > 2 && starts == "start\n", "{starts}");
+    assert_eq!(starts, "start\n");
 }
 
 /// On a busy node, the time to read a line may be up before its end.
@@ -197,5 +199,49 @@ fn a_sampler_that_cannot_work_changes_nothing() {
         assert_eq!((status.code(), printed == "none"), (Some(0), !has_samples), "{printed}");
         assert_eq!(String::from_utf8_lossy(&stderr), "");
         wait_for("the end of nvidia-smi", || (node.left() == 0).then_some(()));
+    }
+}
+
+/// The functions of the templates that ranks get, and those that are only there with a check before the first
+/// step.
+fn functions_of_ranks() -> BTreeSet<String> {
+    let start = fs::read_to_string(repository().join("templates/start.sh")).expect("a template");
+    let (_, list) = start.split_once("hs_rank_program() {").expect("the list");
+    let (list, _) = list.split_once("\n}").expect("its end");
+    let names = list.replace("\\\n", " ");
+    let names = names.lines().filter_map(|line| line.trim().strip_prefix("declare -f"));
+    names.flat_map(hs_words).collect()
+}
+
+/// Returns the words of a text that begin with `hs_`.
+fn hs_words(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("hs_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn functions_of_ranks_call_only_functions_that_ranks_get() {
+    let mut bodies: BTreeMap<String, String> = BTreeMap::new();
+    for entry in fs::read_dir(repository().join("templates")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "sh") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a template");
+        for part in text.split("\nhs_").skip(1) {
+            if let Some((name, rest)) = part.split_once("() {") {
+                bodies.insert(format!("hs_{name}"), rest.split("\n}").next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+    // A variable may have the name of a function.
+    let all: String = bodies.values().cloned().collect();
+    bodies.retain(|name, _| !all.contains(&format!("${name}")));
+    let listed = functions_of_ranks();
+    assert!(listed.len() > 30 && listed.iter().all(|name| bodies.contains_key(name)), "{listed:?}");
+    for name in &listed {
+        let called = hs_words(&bodies[name]).into_iter().filter(|word| bodies.contains_key(word));
+        let missing: Vec<String> = called.filter(|word| !listed.contains(word)).collect();
+        assert!(missing.is_empty(), "{name} calls {missing:?}");
     }
 }

@@ -7,7 +7,7 @@ use crate::{
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
-use hsched_plan::{Decision, Placement};
+use hsched_plan::{Decision, Placement, Sharing};
 
 /// The limit of a pending next piece is lowered if the new limit is at most this fraction of it.
 const SHORTER: f64 = 0.75;
@@ -69,7 +69,9 @@ impl PlanExecutor<'_> {
         for job in 0..self.view.names.len() {
             let Some(submission) = due(self.view.tracked(state, job), self.at, self.rules) else { continue };
             let slots = self.view.problem.slots(submission.attempt.gpus.iter());
-            let placement = Placement::new(&self.view.problem, job, &slots, self.sharing);
+            let divided = |sharing| Placement::new(&self.view.problem, job, &slots, sharing);
+            // The running piece may be of another policy, and its GPUs too small for equal shares.
+            let placement = divided(self.sharing).or_else(|| divided(Sharing::Balanced));
             if let Some(submission) = self.view.tracked_mut(state, job).phase.submissions_mut().first_mut() {
                 submission.attempt.has_next = true;
             }

@@ -218,9 +218,10 @@ fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
         seen.cluster.nodes.iter().filter(|node| !usable(node) && !node.gpus.is_empty()).collect();
     let names: BTreeSet<&NodeName> = down.iter().map(|node| &node.name).collect();
     let is_reserved = |node: &Node| node.state.availability() == Availability::Reserved;
-    // A reserved node may also fail.
-    let fails = |node: &Node| state.nodes_reserved.contains(&node.name) && !is_reserved(node);
-    let new = down.iter().filter(|node| !state.nodes_down.contains(&node.name) || fails(node));
+    // A reserved node may also fail, and one that was down may be reserved; earlier versions did not
+    // distinguish them.
+    let has_changed = |node: &Node| state.nodes_reserved.contains(&node.name) != is_reserved(node);
+    let new = down.iter().filter(|node| !state.nodes_down.contains(&node.name) || has_changed(node));
     let new = new.map(|node| Event::NodeDown {
         node: node.name.clone(),
         state: node.state.availability(),

@@ -139,7 +139,8 @@ impl PlanExecutor<'_> {
                 .submissions()
                 .get(place)
                 .is_some_and(|submission| submission.attempt.takes_shares(&tracked.job));
-            match change.new.iter().position(|placement| is_same(hold, placement, takes)) {
+            let problem = &self.view.problem;
+            match change.new.iter().position(|placement| is_same(problem, job, hold, placement, takes)) {
                 Some(place) => drop(change.new.remove(place)),
                 None => change.given_up.push(place),
             }
@@ -385,13 +386,22 @@ impl PlanExecutor<'_> {
 
 /// Returns whether a submission has exactly the GPUs of a placement, with equally good shares or shares that
 /// it can adopt while running.
-fn is_same(hold: &HeldPlacement, placement: &Placement, takes_shares: bool) -> bool {
-    if let hsched_plan::HoldStage::Leaving { .. } = hold.stage {
-        return false;
-    }
-    let epoch =
-        if let hsched_plan::HoldStage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
-    let is_as_good = takes_shares || (placement.epoch.total() - epoch).abs() <= SAME * epoch;
+fn is_same(
+    problem: &Problem,
+    job: usize,
+    hold: &HeldPlacement,
+    placement: &Placement,
+    takes_shares: bool,
+) -> bool {
+    // The time of a running submission is that of whole samples.
+    let (before, after) = match hold.stage {
+        hsched_plan::HoldStage::Leaving { .. } => return false,
+        hsched_plan::HoldStage::Running { epoch, .. } => {
+            (epoch, placement.epoch_as_shared(problem, &problem.jobs[job]))
+        }
+        _ => (hold.epoch, placement.epoch),
+    };
+    let is_as_good = takes_shares || (after.total() - before).abs() <= SAME * before;
     let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
     is_as_good && slots(&hold.slots) == slots(&placement.slots)
 }

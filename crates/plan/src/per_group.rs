@@ -77,6 +77,7 @@ where
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
         let groups = self.groups(problem);
         self.policies.retain(|group, _| groups.contains_key(group));
+        self.memories.retain(|group, _| groups.contains_key(group));
         if let Some(group) = groups.keys().next().filter(|_| groups.len() == 1) {
             return self.of(group).decide(problem, budget);
         }

@@ -118,6 +118,29 @@ impl Snapshot {
             limit: request.limit.0,
         }
     }
+
+    /// Returns these properties of a request in each of its partitions.
+    pub(super) fn subjects_of<'a>(&'a self, request: &'a Request) -> Vec<Subject<'a>> {
+        let subject = self.subject_of(request);
+        let Some(names) = subject.partition else { return vec![subject] };
+        names.split(',').map(|name| Subject { partition: Some(name.trim()), ..subject }).collect()
+    }
+
+    /// Returns the QOS whose limits count for a job, in descending order of precedence.
+    pub(super) fn qualities<'a>(&'a self, subject: Subject<'a>) -> Vec<&'a str> {
+        let partition = self.partitions.iter().find(|known| match subject.partition {
+            Some(name) => known.name == name,
+            None => known.default,
+        });
+        let of_partition = partition.and_then(|partition| partition.limit_qos.as_deref());
+        let flags = subject.qos.and_then(|qos| self.qos_flags.get(qos));
+        let mut list: Vec<&str> = of_partition.into_iter().chain(subject.qos).collect();
+        if flags.is_some_and(|flags| flags.contains("OverPartQOS")) {
+            list.reverse();
+        }
+        list.dedup();
+        list
+    }
 }
 
 /// Returns groups of shapes that must be in one part: the shapes of each awaited job and of the jobs that

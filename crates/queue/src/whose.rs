@@ -46,8 +46,9 @@ impl Snapshot {
             !is_of_account || subject.account.is_none() || job.account.as_deref() == subject.account
         };
         let is_unread = |job: &QueueJob| job.ours && job.waits_for_limit() && is_like(job);
+        let amounts = asked_tres(&request.asks);
         self.limits.is_none() && self.jobs.iter().any(is_unread)
-            || self.is_spent(subject, &asked_tres(&request.asks))
+            || self.subjects_of(request).into_iter().all(|subject| self.is_spent(subject, &amounts))
     }
 
     /// Returns an account and those above it, the nearest first.

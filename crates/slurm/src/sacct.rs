@@ -21,8 +21,8 @@ pub(super) const FIELDS: [&str; 12] = [
     "Comment",
 ];
 
-/// Returns the command line that prints all attempts and steps of the user's jobs with these ids, or of all
-/// jobs of the user if there are no ids. The id of a heterogeneous job's first component stands for all its
+/// Returns the command line that prints all attempts and steps of the jobs with these ids, or of all jobs that
+/// the user may see if there are no ids. The id of a heterogeneous job's first component stands for all its
 /// components.
 ///
 /// `since` is before the jobs ended; it saves the database a search through its whole history.
@@ -39,11 +39,18 @@ pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
     CommandLine::new("sacct", args)
 }
 
+/// Returns the command line that prints a user's jobs with these ids, or all of the user's jobs if there are no
+/// ids.
+pub fn own_command(ids: &[JobId], user: &str, since: DateTime<Utc>) -> CommandLine {
+    let mut command = command(ids, since);
+    command.args.extend(of_user(user));
+    command
+}
+
 /// Returns the command line that prints a user's jobs with this name.
 pub fn named_command(name: &str, user: &str, since: DateTime<Utc>) -> CommandLine {
-    let mut command = command(&[], since);
+    let mut command = own_command(&[], user, since);
     command.args.push(format!("--name={name}"));
-    command.args.extend(of_user(user));
     command
 }
 

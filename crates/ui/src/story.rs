@@ -279,7 +279,8 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
         .iter()
         .map(|((is_of_pool, state, reason), names)| {
             let because = reason.map_or(String::new(), |reason| format!(" ({reason})"));
-            let jobs = if *state == Availability::Drained { "; jobs running there continue" } else { "" };
+            let continues = matches!(state, Availability::Drained | Availability::Reserved);
+            let jobs = if continues { "; jobs running there continue" } else { "" };
             let what = if *is_of_pool { "no longer used" } else { state.word() };
             about(StoryTopic::NodeDown, format!("{}{because}{jobs}", named(names, what)))
         })

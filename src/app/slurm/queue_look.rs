@@ -182,8 +182,11 @@ impl CachedSlurm<'_> {
             <(CachedOutput, CachedOutput, CachedOutput)>::default();
         let asked_limits = has_accounting && (queue::enforced(&known) || queue::by_qos(&known));
         if asked_limits {
-            let of_user = queue::default_account_command(&user_name());
-            default_account = self.ask("default-account", HOUR, &of_user);
+            let user = user_name();
+            // An empty name would stand for all users.
+            if !user.is_empty() {
+                default_account = self.ask("default-account", HOUR, &queue::default_account_command(&user));
+            }
             associations = self.ask("limits", HOUR, &limits::associations_command());
             qos = self.ask("qos", HOUR, &limits::qos_command());
         }

@@ -72,10 +72,13 @@ impl PackSubmission<'_> {
         find: impl Fn() -> Option<T>,
     ) -> Result<T, Failure> {
         if !is_unclear {
-            if self.is_new
-                && script == script_of(&self.root, 1)
-                && let Ok(directory) = StateDir::open(&self.root)
-            {
+            if !self.is_new || script != script_of(&self.root, 1) {
+                let (script, root) = (script.display(), self.root.display());
+                return Err(failure.hint(format!(
+                    "hsched when {script} says whether it can start; the jobs are in {root}"
+                )));
+            }
+            if let Ok(directory) = StateDir::open(&self.root) {
                 directory.remove_pool();
             }
             return Err(failure.hint(REFUSED));

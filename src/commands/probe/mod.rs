@@ -64,7 +64,7 @@ impl Subcommand for Args {
         let cache = speeds::load(context)?.cache;
         let types = Problem::types_of(&cluster);
         let wanted = wanted(&jobs, &types, &cache, self.all);
-        let is_rejected = reject(context, &jobs, &types, wanted.is_empty())?;
+        let is_rejected = reject(context, &jobs, &types)?;
         if self.dry_run {
             let exit = self.show(context, &wanted, &[], &cache)?;
             return Ok(if is_rejected { Exit::Unplaced } else { exit });
@@ -184,12 +184,12 @@ impl Args {
 /// Warns of jobs that can use no GPU type of the cluster, and returns whether there are any.
 ///
 /// # Errors
-/// If there are such jobs and there is nothing else to measure.
-fn reject(context: &Context, jobs: &[Job], types: &[GpuType], is_all: bool) -> Result<bool, Failure> {
+/// If there are no other jobs.
+fn reject(context: &Context, jobs: &[Job], types: &[GpuType]) -> Result<bool, Failure> {
     let rejected = jobs.iter().filter_map(|job| Some((job, job.none_here(types)?)));
     let reasons: Vec<String> = rejected.map(|(job, why)| format!("{}: {why}", job.name)).collect();
-    if let (Some(reason), true) = (reasons.first(), is_all) {
-        let message = format!("cannot measure anything: {reason}");
+    if !reasons.is_empty() && reasons.len() == jobs.len() {
+        let message = format!("cannot measure anything: {}", reasons.join("; "));
         return Err(Failure::new(Exit::Unplaced, message).id(ErrorId::NoGpu));
     }
     for reason in &reasons {

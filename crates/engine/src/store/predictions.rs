@@ -117,7 +117,10 @@ impl SubmissionPrediction {
         } else {
             // The state forgets the beaten submissions of a race.
             let is_of_run = |record: &SubmissionRecord| record.run == self.of.run;
-            let has_started = |record: &SubmissionRecord| is_of_run(record) && record.started.is_some();
+            // Requests that joined the race later are of other runs.
+            let at = self.prediction.at;
+            let has_started =
+                |record: &SubmissionRecord| record.started.is_some_and(|started| started.0 >= at.0);
             let submissions = tracked.phase.submissions().iter();
             self.withdrawn = tracked.phase.is_over()
                 || tracked.past.iter().any(|past| is_of_run(&past.attempt))

@@ -44,7 +44,9 @@ fn of_one_type(
     let count = |slots: &[Slot]| -> u32 { slots.iter().map(|slot| slot.count).sum() };
     let longest = epoch(slots)? * (1.0 + EQUAL);
     (0..problem.gpu_types.len()).find_map(|gpu_type| {
-        let found = one_type(problem, model, gpu_type, room)?;
+        // The time of the best nodes, which need not be free.
+        let found = one_type(problem, model, gpu_type, room)
+            .filter(|found| found.jct <= model.completion_time(longest))?;
         let plain = packing::place(problem, &mut room.to_vec(), &found.counts);
         let is_as_good = epoch(&plain)? <= longest && (!all || count(&plain) == count(slots));
         is_as_good.then_some(plain)

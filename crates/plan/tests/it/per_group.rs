@@ -231,4 +231,12 @@ fn each_group_has_a_memory_of_its_own() {
     later.remember(&memory);
     assert_eq!(later.memory(), Some(memory));
     assert_eq!(notes(&mut later), ["3 on 1", "0 on 2"]);
+    // A group that is gone is forgotten.
+    let mut third = begin();
+    third.remember(&later.memory().expect("a memory"));
+    let mut alone = problem.clone();
+    alone.nodes.truncate(1);
+    third.decide(&alone, &budget).expect("a plan");
+    let text = third.memory().expect("a memory").text;
+    assert!(text.contains("n0") && !text.contains("n1"), "{text}");
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::amounts::in_words;
+use super::asked_tres;
 use super::tally::Tally;
-use super::{Subject, asked_tres};
 use crate::{Request, Snapshot};
 
 /// A limit without room for a pending job of the user, or for a request.
@@ -50,13 +50,9 @@ impl Snapshot {
     /// Returns the limit that delays a request in each of its partitions: the first one in the first partition.
     pub fn reached_limit_of(&self, request: &Request) -> Option<ReachedLimit> {
         self.limits.as_ref()?;
-        let partitions: Vec<Option<&str>> = match &request.partition {
-            Some(names) => names.split(',').map(|name| Some(name.trim())).collect(),
-            None => vec![None],
-        };
-        let (subject, amounts) = (self.subject_of(request), asked_tres(&request.asks));
+        let amounts = asked_tres(&request.asks);
         let (tally, mut rules) = Tally::of(self, &|job| job.ours, |known| {
-            let subjects = partitions.iter().map(|partition| Subject { partition: *partition, ..subject });
+            let subjects = self.subjects_of(request).into_iter();
             subjects.map(|subject| known.limits.of(subject, &amounts)).collect::<Vec<_>>()
         });
         rules.retain(|rule| tally.rules[*rule].refusal().is_none());

@@ -182,7 +182,7 @@ impl<'a> LimitRules<'a> {
         let minutes = subject.limit / 60.0;
         let mut draft =
             RuleDraft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
-        let qualities = self.qualities(subject);
+        let qualities = self.snapshot.qualities(subject);
         let mut holders = Vec::new();
         for &qos in &qualities {
             self.check_qos(&mut draft, qos);
@@ -203,25 +203,6 @@ impl<'a> LimitRules<'a> {
             }
         }
         (draft.rule, adds)
-    }
-
-    /// Returns the QOS whose limits count, in descending order of precedence.
-    pub(super) fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
-    where
-        'a: 'b,
-    {
-        let partition = self.snapshot.partitions.iter().find(|known| match subject.partition {
-            Some(name) => known.name == name,
-            None => known.default,
-        });
-        let of_partition = partition.and_then(|partition| partition.limit_qos.as_deref());
-        let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
-        let mut list: Vec<&str> = of_partition.into_iter().chain(subject.qos).collect();
-        if flags.is_some_and(|flags| flags.contains("OverPartQOS")) {
-            list.reverse();
-        }
-        list.dedup();
-        list
     }
 
     fn check_qos(&mut self, draft: &mut RuleDraft<'a, '_>, qos: &str) {

@@ -1,13 +1,14 @@
 //! Limits on past use that delay a request until the use counts less.
 
-use super::{Limit, LimitRules, Subject, TresAmounts};
+use super::{Limit, Subject, TresAmounts};
 use crate::{QueueJob, Reason, Snapshot};
 
 impl Snapshot {
     /// Returns whether a limit on past use delays a request: one that is used up, or one for which a pending
     /// job of the user waits.
     pub(crate) fn is_spent(&self, subject: Subject<'_>, amounts: &TresAmounts) -> bool {
-        let has = |tres: &str| amounts.get(tres).is_some_and(|amount| *amount > 0.0);
+        // Every job is billed.
+        let has = |tres: &str| tres == "billing" || amounts.get(tres).is_some_and(|amount| *amount > 0.0);
         let is_used_up = |limit: &&Limit| {
             limit.used.is_some_and(|used| used >= limit.max) && limit.tres.as_deref().is_some_and(has)
         };
@@ -40,15 +41,18 @@ impl Snapshot {
                 (limit.holder.as_str(), limit.name.as_str(), limit.tres.as_deref()) == (holder, name, tres)
             })
         };
-        let qualities = LimitRules::new(self).qualities(subject);
-        if let Some(of_qos) = qualities.iter().map(|qos| format!("q:{qos}")).find(|qos| is_set(qos)) {
-            return of_qos == holder;
-        }
+        let qualities = self.qualities(subject);
         let account = subject.account.unwrap_or_default();
-        match holder.split(':').collect::<Vec<_>>()[..] {
+        let is_own = match holder.split(':').collect::<Vec<_>>()[..] {
+            ["q", name] => qualities.contains(&name),
             ["a", name] => self.accounts_above(account).contains(&name),
             ["u", name, user] => name == account && subject.user == Some(user),
             _ => false,
+        };
+        if !is_own {
+            return false;
         }
+        let of_qos = qualities.iter().map(|qos| format!("q:{qos}")).find(|qos| is_set(qos));
+        of_qos.map_or(!holder.starts_with("q:"), |of_qos| of_qos == holder)
     }
 }

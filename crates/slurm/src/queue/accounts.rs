@@ -1,6 +1,8 @@
 //! The users of each account with their past usage, and the priority of a new job under each of the user's
 //! accounts, from `sshare` and the configuration's weights.
 
+use std::collections::BTreeMap;
+
 use crate::queue::limits::tres;
 use crate::record::value;
 use crate::site::{Config, PartitionLimits};
@@ -124,13 +126,19 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
 
 /// Adds the past use of accounts and users to their limits on it.
 pub(super) fn add_past_use(limits: &mut [Limit], text: &str) {
+    let mut by_holder: BTreeMap<String, Vec<&mut Limit>> = BTreeMap::new();
+    for limit in limits.iter_mut().filter(|limit| limit.name == "GrpTRESMins") {
+        by_holder.entry(limit.holder.clone()).or_default().push(limit);
+    }
+    if by_holder.is_empty() {
+        return;
+    }
     for row in rows(text) {
         let holder = match row.user {
             Some(user) => format!("u:{}:{user}", row.account),
             None => format!("a:{}", row.account),
         };
-        let of_row = limits.iter_mut().filter(|limit| limit.holder == holder && limit.name == "GrpTRESMins");
-        for limit in of_row {
+        for limit in by_holder.get_mut(&holder).into_iter().flatten() {
             let mut known = row.tres_minutes.split(',').filter_map(tres);
             let found = known.find(|(name, _)| limit.tres.as_deref() == Some(*name));
             limit.used = found.map(|(_, minutes)| minutes);

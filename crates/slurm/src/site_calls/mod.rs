@@ -74,7 +74,7 @@ pub fn calls(
         call("qos", limits::qos_command(), OutputLayout::Lines('|', &limits::QOS_FIELDS)),
         call("default-account", queue::default_account_command(user), OutputLayout::Keys),
         call("shares", queue::shares_command(), OutputLayout::Lines('|', &SHARES)),
-        call("sacct", sacct::command(jobs, since), OutputLayout::Lines(FIELD_END, &sacct::FIELDS)),
+        call("sacct", sacct::own_command(jobs, user, since), OutputLayout::Lines(FIELD_END, &sacct::FIELDS)),
         call("history", history::command(now, &[]), OutputLayout::Lines(FIELD_END, &history::FIELDS)),
         call("accounting", site::accounting_command(), OutputLayout::Lines('|', &["JobIDRaw"])),
         call(
