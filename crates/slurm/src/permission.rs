@@ -83,7 +83,8 @@ impl Associations {
 
     /// Returns why Slurm would refuse this account; `None` if it is listed, or if no account is listed.
     pub fn refusal(&self, account: &str) -> Option<String> {
-        let is_known = self.0.iter().any(|association| association.account == account);
+        // Slurm ignores the case of accounts.
+        let is_known = self.0.iter().any(|association| association.account.eq_ignore_ascii_case(account));
         let known = || self.accounts().join(", ");
         (!is_known && !self.0.is_empty())
             .then(|| format!("you cannot use account {account:?}; your accounts are {}", known()))
@@ -93,8 +94,9 @@ impl Associations {
     /// there is no known reason.
     pub fn troubles(&self, wanted: PermissionRequest<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
-        let named =
-            |association: &&Association| wanted.account.is_none_or(|name| name == association.account);
+        let named = |association: &&Association| {
+            wanted.account.is_none_or(|name| name.eq_ignore_ascii_case(&association.account))
+        };
         let mut associations: Vec<&Association> = self.0.iter().filter(named).collect();
         if let Some(refusal) = wanted.account.and_then(|account| self.refusal(account)) {
             return vec![refusal];

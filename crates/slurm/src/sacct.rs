@@ -49,8 +49,9 @@ pub fn own_command(ids: &[JobId], user: &str, since: DateTime<Utc>) -> CommandLi
 
 /// Returns the command line that prints a user's jobs with this name.
 pub fn named_command(name: &str, user: &str, since: DateTime<Utc>) -> CommandLine {
-    let mut command = own_command(&[], user, since);
+    let mut command = command(&[], since);
     command.args.push(format!("--name={name}"));
+    command.args.extend(of_user(user));
     command
 }
 

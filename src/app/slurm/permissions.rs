@@ -50,6 +50,9 @@ pub(crate) fn user_name() -> String {
     user.map(|user| user.name).unwrap_or_default()
 }
 
+/// The values of `AccountingStorageEnforce` with which Slurm refuses unknown accounts.
+const ENFORCED: [&str; 6] = ["associations", "limits", "qos", "safe", "wckeys", "all"];
+
 /// Refuses jobs with an account that is not one of this user's, if Slurm enforces accounts; otherwise notes
 /// that Slurm charges the default account.
 ///
@@ -63,7 +66,7 @@ pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Fa
     let Some(config) = context.slurm.config() else { return Ok(()) };
     // If Slurm lists no accounts, it decides on the request itself.
     let associations = associations(context, config).unwrap_or_default();
-    let is_enforced = config.get("AccountingStorageEnforce").is_some();
+    let is_enforced = ENFORCED.iter().any(|word| config.lists("AccountingStorageEnforce", word));
     let wrong = |job: &&Job| Some((job.name.clone(), associations.refusal(wanted(context, job).account?)?));
     match jobs.iter().find_map(wrong) {
         None => Ok(()),
