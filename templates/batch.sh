@@ -318,8 +318,8 @@ hs_find_master() {
       hs_master_addr=${BASH_REMATCH[1]}
     fi
   fi
-  # Below the ports that Linux uses for outgoing connections. The seed includes the run, because two clusters on one host
-  # can have equal job ids. Two jobs on a node can still get the same port.
+  # The port is below those that Linux uses for outgoing connections. The seed includes the run, because two clusters on
+  # one host can have equal job ids. Two jobs on a node can still get the same port.
   seed=$(cksum <<<"$hs_run $hs_id")
   seed=${seed%% *}
   if [[ $hs_launch == local ]]; then seed=$hs_id; fi   # all jobs are on this machine, and their ids differ
@@ -332,8 +332,8 @@ hs_find_master() {
   fi
 }
 
-# Sets hs_epochs_done to the last epoch that rank 0 has reported in the previous submission or in this one, also before
-# a requeue. Like hsched, this ignores lines that are not JSON objects and epochs beyond those of the job.
+# Raises hs_epochs_done to the highest epoch that rank 0 has reported in the previous submission or in this one, also
+# before a requeue. Like hsched, this ignores lines that are not JSON objects and epochs beyond those of the job.
 hs_count_epochs() {
   local report line epoch pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]{1,9})(\.0*)?[[:space:]]*[,}]'
   for report in "$hs_report_dir_before" "$hs_report_dir"; do

@@ -26,7 +26,7 @@ PLAIN = "plain DDP"
 PLAIN_AT_LEAST = 1e-2
 
 SHARES = {2: [(31, 1), (1, 31), (20, 12)], 3: [(31, 1, 8), (5, 3, 8)], 4: [(31, 1, 1, 7), (10, 2, 3, 1)]}
-"""Batches of the ranks, by their number."""
+"""Batches of the ranks, by the number of ranks."""
 
 TIMEOUT_S = 120.0
 """The longest that a rank waits for another one."""
@@ -78,7 +78,7 @@ class Bench:
         return self.torch.distributed.new_group(list(range(world)), datetime.timedelta(seconds=TIMEOUT_S), backend)
 
     def ranks(self, batches: Tuple[int, ...], micro_batch: Optional[int], **more: Any) -> Optional[Any]:
-        """Returns this process as a rank of a world with these batches; None if the world has fewer ranks."""
+        """Returns this process as a rank of a world with these batches; None if the world is too small to include it."""
         if self.me.rank >= len(batches):
             return None
         world = len(batches)
@@ -233,7 +233,7 @@ class Bench:
             self.worst.add("order of samples", float(wrong + (sorted(itertools.chain(*whole)) != list(range(samples)))))
 
     def curve(self, me: Any, dropout: float, limit: Optional[int] = None) -> List[float]:
-        """Trains from the checkpoint, if there is one, and returns the loss after every step; saves after `limit`."""
+        """Trains from the checkpoint, if there is one, and returns the loss after every step; saves and stops after `limit` steps."""
         torch = self.torch
         data, model = self.data(3 * me.global_batch + 9, torch.float64), self.model(torch.float64, dropout)
         torch.manual_seed(me.rank)
@@ -249,7 +249,7 @@ class Bench:
             for step in training.steps(loader):
                 optimizer.zero_grad()
                 for batch in step:
-                    # Every sample has a different number of counted labels, so the mean is taken over positions.
+                    # The samples have different numbers of counted labels, so the mean is taken over positions.
                     loss = self.loss(training.model, batch, "sum") / 5
                     step.scale(loss, "sum").backward()
                 optimizer.step()

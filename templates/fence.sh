@@ -117,8 +117,8 @@ hs_guard_fence() {
   done
 }
 
-# Prints the processes of this rank except $1: those with its variable, those found before ($2...), and descendants of
-# its shell or of any of these.
+# Prints the processes of this submission on this node, except $1: those with its variable, those found before ($2...),
+# and descendants of this rank's shell or of any of these.
 hs_list_processes() {
   local pid parent more=1 self=$1
   local -A parents=() ours=(["$$"]=1)

@@ -251,7 +251,7 @@ hs_judge_piece() {
     hs_release_next   # which ends without training if this job was cancelled
     hs_end 143
   fi
-  # It had too little time to save, so the next piece keeps its whole limit.
+  # This piece had too little time to save, so the next one keeps its whole limit.
   if ((!hs_saved && hs_stopping && hs_asked_at * 10 < (hs_limit - hs_grace) * 9)); then
     hs_say "no checkpoint changed before the early end of this piece: the next piece runs the script again"
     hs_release_next

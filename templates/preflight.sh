@@ -5,13 +5,13 @@
 # The first part of the script, or a function in another place, sets the variables:
 # shellcheck disable=SC2154,SC2034
 
-# Ends this rank if the check fails.
+# Ends this rank if the check fails, or if a stop was requested in the meantime.
 hs_check_rank() {
   local hs_end_of_check=$((SECONDS + 20)) hs_reason=''
   hs_check_gpu
   if [[ -z $hs_reason ]]; then hs_check_links; fi
   if ((!hs_stopping && !hs_terminated)) && [[ -z $hs_reason ]]; then return; fi
-  # If this rank ends now, it has not trained.
+  # This rank ends without having trained.
   rm -f -- "$hs_mark"
   if ((hs_stopping)); then hs_end_stopped; fi
   if ((hs_terminated)); then exit 143; fi
@@ -29,7 +29,7 @@ hs_check_gpu() {
   if [[ $hs_gpu_type == cpu || ${CUDA_VISIBLE_DEVICES-unset} == '' ]] || ! command -v nvidia-smi >/dev/null; then return; fi
   IFS=, read -r -a devices <<<"${CUDA_VISIBLE_DEVICES-}"
   device=${devices[hs_local_rank]:-$hs_local_rank}
-  if [[ $device == MIG-* ]]; then return; fi   # nvidia-smi finds slices by the name of the whole GPU alone
+  if [[ $device == MIG-* ]]; then return; fi   # nvidia-smi finds a slice only by the name of its GPU
   answer=$(timeout -k 1 8 nvidia-smi "--id=$device" --query-gpu=memory.used,memory.total --format=csv,noheader,nounits </dev/null 2>&1)
   status=$?
   if ((status == 124 || status == 137)); then

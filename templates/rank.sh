@@ -9,7 +9,7 @@ hs_say() { printf 'hsched: %s\n' "$*" >&2; }
 hs_fail() { hs_say "error: $*"; exit 1; }
 
 # Runs the user's lines $2... in this shell, which keeps their exports. $1: name of the lines in messages.
-# Returns the status of the first line that fails.
+# Stops at the first line that fails and returns its status, or 1 instead of 85 to 87.
 hs_run_lines() {
   local hs_what=$1 hs_line hs_number=0 hs_status
   shift

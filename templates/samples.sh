@@ -54,7 +54,7 @@ hs_sample_node() {
   hs_close_gpus
 }
 
-# Starts nvidia-smi, which prints a line for each GPU every minute.
+# Starts nvidia-smi, if there is one and the ranks have GPUs. It prints a line for each GPU every $interval seconds.
 hs_open_gpus() {
   part=''
   if [[ -n ${CUDA_VISIBLE_DEVICES+set} && -z $CUDA_VISIBLE_DEVICES ]] || ! command -v nvidia-smi; then return; fi

@@ -152,8 +152,8 @@ hs_on_stop() {
   hs_forward
 }
 
-# srun forwards the signal to every rank of every component, except on nodes that have not yet reported that their tasks
-# run. Ranks that start later see the file.
+# Passes a request to stop on to the ranks, once. srun forwards the signal to every rank of every component, except on
+# nodes that have not yet reported that their tasks run. Ranks that start later see the file.
 hs_forward() {
   if ((hs_forwarded)) || [[ -z $hs_srun ]]; then return; fi
   hs_forwarded=1

@@ -304,7 +304,7 @@ def train_epoch(me: Rank, ring: Ring, epoch: int, first_step: int, blocks: List[
         samples += share(me, blocks[step])
         stopping = ring.meet(bool(stop))
         # The next step counts from the planned end of this one, so that delays do not add up; after a long
-        # pause, it counts from now.
+        # pause, it counts from a second (or a step, if that is longer) before now.
         begin += ring.step_s * part + sync_s
         begin = max(begin, time.monotonic() - max(1.0, ring.step_s))
         if stopping and step + 1 < len(blocks):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A small real training for sweeps: a network with one hidden layer learns to read noisy digits.
 
-Plain Python is enough; if torch is installed, torch trains it. Runs in a job of hsched or by hand, on one device.
+Plain Python is enough; if torch is installed, torch trains it. Runs in a job of hsched or by hand; without torch, on one device.
 """
 import argparse
 import json

@@ -12,7 +12,7 @@ write_config() {
   if [[ $ACCOUNTING == yes ]]; then (umask 077; slurmdbd_settings >"$DIR/etc/slurmdbd.conf"); fi
 }
 
-# Slurm 20.11 has only this plugin, and refuses the key CgroupPlugin.
+# Slurm 20.11 has only the plugin cgroup/v1, and refuses the key CgroupPlugin.
 cgroup_settings() {
   ! slurm_is_since 22.05 || printf 'CgroupPlugin=cgroup/v1\n'
   printf 'CgroupAutomount=no\n'

@@ -79,7 +79,7 @@ def draw(rng, users, types, popularity):
     share = pick(rng, [(0.1, 50), (0.5, 30), (1, 17), (1.5, 3)])
     cpus = max(1, min(kind["cpus"], int(kind["cpus"] / kind["gpus"] * per_node * share)))
     memory = max(100, int(kind["memory"] / kind["cpus"] * cpus * 0.9))
-    # Some fail at once, and some run to their limit.
+    # Some end early, as if they had failed, and some run to their limit.
     ends = rng.random()
     used = rng.uniform(0.01, 0.1) if ends < 0.2 else min(1, rng.uniform(0.1, 0.9) * habit) if ends < 0.85 else 1.0
     tasks = rng.randint(2, 4) if rng.random() < 0.03 else 1

@@ -125,7 +125,7 @@ is_node_setting() { # KEY VALUE
   esac
 }
 
-# Sets the caller's `names` to the nodes that match the pattern $1.
+# Sets the caller's `names` to the node names of the pattern $1; fails if the pattern is wrong.
 expand_names() {
   local range ranges first last number prefix
   [[ $1 =~ ^([A-Za-z][A-Za-z0-9_-]*)(\[([0-9,-]+)\])?$ ]] || return 1

@@ -22,7 +22,7 @@ lack() { say "Slurm $SLURM: $*"; exit "$NO_ROOT"; }
 
 roots_directory() { printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/hsched"; }
 
-# Prints the name of the Debian release with version $1; fails if there is none.
+# Prints the name of the Debian release that has version $1 of Slurm; fails if there is none.
 suite_of() {
   case $1 in
     20.11) echo bullseye ;;

@@ -157,8 +157,8 @@ pub(crate) fn new_names<'j>(jobs: &'j [Job], state: &State, restart: bool) -> Ve
     jobs.iter().filter(|job| restart || !is_kept(job, state)).map(|job| &job.name).collect()
 }
 
-/// Returns the events of a deferred command for a state, without runs of a sweep that are already present
-/// with the same values.
+/// Returns the events of a deferred command for a state, without runs of a sweep that stay unchanged
+/// (`is_kept`), unless these are to start over.
 pub(crate) fn events_of(wanted: &DeferredChange, state: &State) -> Vec<Event> {
     let is_new = |event: &Event| match event {
         Event::Added { job, restart } => *restart || !is_kept(job, state),

@@ -75,7 +75,7 @@ fn show_interrupted(state: &mut State, now: Time) {
     }
 }
 
-/// Adds the epochs that ranks have reported since the state was written, with the time of the report's file.
+/// Adds the epochs (with starts), odd data and stalls that ranks have reported since the state was written.
 ///
 /// Returns notes on unreadable reports.
 fn count_reported(

@@ -75,7 +75,7 @@ impl PolicyName {
         policies.names_over_time().into_iter().chain(policies.names_with_files()).collect()
     }
 
-    /// Returns why a policy over time is not suitable for one point in time.
+    /// Returns why a policy over time is not suitable for a command, and which commands accept it.
     fn refusal(name: &str) -> String {
         let watch =
             if hsched_lab::registry().names_watched().contains(&name) { "hsched watch, " } else { "" };
@@ -111,7 +111,7 @@ impl PolicyArgs {
     /// Returns a policy by name, with the values of these flags; `parameters` has the other values.
     ///
     /// # Errors
-    /// If the policy decides over time and is not suitable here.
+    /// If the policy decides over time and is not suitable here, or a flag names an invalid file.
     pub(crate) fn find(&self, name: &str, parameters: Parameters) -> Result<Box<dyn Policy>, Failure> {
         let parameters = self.flags.parameters(parameters, &[])?;
         hsched_lab::find(name, &parameters).map_err(|error| match error {

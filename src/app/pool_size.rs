@@ -49,7 +49,7 @@ pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, slots: u32, at_
 /// allocations wait in one queue.
 ///
 /// # Errors
-/// If Slurm does not answer, or the allocations may have no type of the cluster.
+/// If Slurm does not answer, or no GPU type of the cluster is allowed for the allocations.
 pub(crate) fn choose(
     context: &Context,
     planning: &PlanningArgs,
@@ -75,7 +75,7 @@ pub(crate) fn choose(
     Ok(found.together().into_iter().map(|chosen| chosen.as_ref().map(request)).collect())
 }
 
-/// Returns why none of the cluster's types is available.
+/// Returns why none of the cluster's types is allowed.
 fn unsuitable(wanted: Option<&GpuType>, all: &[GpuType]) -> String {
     let all = all.iter().map(GpuType::as_str).collect::<Vec<_>>().join(", ");
     match wanted {
@@ -88,7 +88,7 @@ fn unsuitable(wanted: Option<&GpuType>, all: &[GpuType]) -> String {
 fn stand_in(context: &Context, shape: &PoolShape<'_>, types: &[&GpuType], number: u32) -> Option<Job> {
     let name = JobName::new(&format!("allocation-{number}")).ok()?;
     let mut job = Job::only_planned(name, SAMPLES.into(), 1, SAMPLES.into());
-    // The job runs as long as the allocation, divided by the margin of its time limit.
+    // The job's run time is the allocation's time limit divided by the setting `time_margin`.
     let run_s = shape.time.0 / context.settings.jobs.time_margin;
     let speed = Speed::rate(f64::from(SAMPLES) / run_s / f64::from(shape.gpus))?;
     job.throughput = types.iter().map(|gpu_type| ((*gpu_type).clone(), speed)).collect();

@@ -30,7 +30,7 @@ impl PoolProgress {
         self.ended < self.jobs
     }
 
-    /// Returns the pool's progress, and how this command of hsched shows it.
+    /// Returns the pool's progress in words, with the command line that shows more of it.
     pub(crate) fn text(&self, command: &str) -> String {
         let see = command_in(&self.root, command, &[]);
         let (jobs, ended) = (self.jobs, self.ended);
@@ -52,7 +52,7 @@ pub(crate) fn open(context: &Context, root: &Path) -> Vec<PoolProgress> {
     progress(context, root).filter(PoolProgress::is_open).collect()
 }
 
-/// Returns the open pools, or else the last one that has ended.
+/// Returns the open pools among the newest, or else the newest pool.
 pub(crate) fn open_or_last(context: &Context, root: &Path) -> Vec<PoolProgress> {
     let open = open(context, root);
     if open.is_empty() { progress(context, root).take(1).collect() } else { open }
@@ -93,8 +93,8 @@ fn is_unknown_name(failure: &Failure) -> bool {
     matches!(failure.id, ErrorId::UnknownJob | ErrorId::UnknownSweep)
 }
 
-/// Returns the newest pool with jobs or sweeps of all these names; `None` if the state directory itself has one of
-/// them.
+/// Returns the newest pool with jobs or sweeps of all these names; `None` if the state directory itself has
+/// one of them or cannot be read, or no name is given.
 fn with_jobs(context: &Context, names: &[String]) -> Option<(PathBuf, State)> {
     let root = state::root(context).ok()?;
     let has = |state: &State, name: &String| {
@@ -129,7 +129,8 @@ fn progress(context: &Context, root: &Path) -> impl Iterator<Item = PoolProgress
 fn newest(context: &Context, root: &Path, most: usize) -> impl Iterator<Item = (PathBuf, State)> {
     let rules = state::rules(context);
     let entries = std::fs::read_dir(root.join(TOGETHER)).into_iter().flatten().flatten();
-    // The names do not tell: --run-id can give any name. Not every file system knows when a folder was created.
+    // Names do not show the age, because --run-id can give any name. Not every file system records the
+    // creation.
     let time = |data: Metadata| data.created().or_else(|_| data.modified());
     let aged = entries.map(|entry| (entry.metadata().and_then(time).ok(), entry.path()));
     let mut roots: Vec<(Option<SystemTime>, PathBuf)> = aged.collect();

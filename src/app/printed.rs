@@ -26,7 +26,7 @@ pub(crate) struct SubmissionOutput {
 }
 
 impl SubmissionOutput {
-    /// Prints the notes on the output's files.
+    /// Prints the notes on the output's files, and a note if the beginning of the output is unknown.
     pub(crate) fn note(&self, context: &Context) {
         self.notes.iter().for_each(|note| context.note(note));
         if !self.is_told_apart {
@@ -37,7 +37,7 @@ impl SubmissionOutput {
         }
     }
 
-    /// Returns the submission's output if it can be separated from that of earlier submissions.
+    /// Returns the submission's output file if its part can be separated from that of earlier submissions.
     pub(crate) fn told_apart(&self) -> Option<&FilePart> {
         self.parts.first().filter(|_| self.is_told_apart)
     }
@@ -146,7 +146,8 @@ fn error_pattern(options: &[String]) -> Option<&str> {
     value
 }
 
-/// Returns the file for a Slurm file name pattern; `None` if it needs more than the job's name and id.
+/// Returns the file for a Slurm file name pattern; `None` if it has a backslash, or needs more than the job's
+/// name and id.
 fn expand(pattern: &str, name: &str, job_id: Option<JobId>) -> Option<String> {
     let (mut text, mut letters) = (String::new(), pattern.chars());
     while let Some(letter) = letters.next() {

@@ -1,4 +1,5 @@
-//! One round of probes: submitted together, followed until each has a measurement or has ended, and removed.
+//! One round of probes: submitted together, stopped when they have a measurement, and followed until all have
+//! ended.
 //!
 //! Probes are jobs of a separate state that is not stored, so `watch` neither sees nor restarts them. The
 //! journal records each submission before and after the request. Even if hsched is killed, Slurm ends the
@@ -233,7 +234,7 @@ impl Prober<'_> {
             let (seen, _) = world.observe_jobs(&round.state).map_err(|error| live_failure(&error))?;
             for event in notice(&round.state, &seen) {
                 round.story.hear(Update::Event(&event));
-                // The length of a probe's epoch is not a measurement, because the probe may end after a few
+                // The length of the whole probe is not a measurement, because the probe may end after a few
                 // steps.
                 let is_epoch = matches!(event, Event::News { news: News::Epoch(_), .. });
                 if let Some(Action::Learn { job, samples, .. }) =

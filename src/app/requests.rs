@@ -61,8 +61,8 @@ pub(crate) fn not_counted(job: &Job, requests: &[RequestOption]) -> Option<Strin
     (!left.is_empty()).then(|| format!("{}: not counted: {}", job.name, left.join(" ")))
 }
 
-/// Notes which requests a time limit would end before the job is done, with advice; returns the reason if
-/// these are all of them.
+/// Notes which requests a time limit would end before the job is done; if these are all of them, returns that
+/// as the reason instead.
 fn too_short(job: &Job, listed: &JobRequests, notes: &mut Vec<String>) -> Option<String> {
     let cut = &listed.cut;
     if cut.is_empty() {

@@ -53,7 +53,8 @@ fn kept(context: &Context, looks: &SiteLooks, snapshot: &Snapshot) -> Result<(),
     Ok(())
 }
 
-/// Returns the learnt model; `None` if too few starts were observed, or the looks cannot be read.
+/// Returns the learnt model, and stores its score if that has changed; `None` if too few starts were
+/// observed, or the looks cannot be read.
 pub(crate) fn learnt(context: &Context) -> Option<SiteWaits> {
     let looks = SiteLooks::of(&state::root(context).ok()?);
     let mut last = looks.last().ok()?;

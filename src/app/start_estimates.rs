@@ -53,7 +53,8 @@ impl SearchArgs {
         self.futures.unwrap_or(60)
     }
 
-    /// Returns the number of futures for jobs that are planned together; each of them needs many simulations.
+    /// Returns the number of futures for jobs that are planned together; each future then needs many
+    /// simulations.
     pub(crate) fn futures_together(&self) -> u32 {
         self.futures.unwrap_or(24)
     }

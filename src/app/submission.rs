@@ -185,7 +185,8 @@ pub(crate) fn submit(
     Ok(SubmissionOutcome { folder: run_folder(&state::root(context)?, options.run), answers })
 }
 
-/// Returns the events that add the chosen jobs: those submitted, and those that wait.
+/// Returns the events that add the chosen jobs: those submitted, and those that wait; not those that the plan
+/// rejects.
 fn added(
     context: &Context,
     run: &Run,
@@ -241,7 +242,7 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
 }
 
 /// Removes new jobs that Slurm did not accept from the state, so that the user can correct and submit them
-/// again.
+/// again; jobs that the state knew before return to their former records.
 fn forget_refused(
     session: &mut QueueSession<'_>,
     before: &State,

@@ -39,7 +39,8 @@ pub(crate) fn remark(context: &Context, tracked: &JobState) -> Option<String> {
     })
 }
 
-/// Returns whether an output is the same text printed by each rank, with lines in any order.
+/// Returns whether an output may be the same text printed by each rank, with lines in any order: each line
+/// occurs once or several times per rank.
 fn is_in_unison(output: &str, ranks: u32) -> bool {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let said = output.lines().map(str::trim_end).filter(|line| !line.is_empty());

@@ -77,7 +77,7 @@ impl MissingSpeed {
             .map_err(|error| bad(error.to_string()).hint("give the job a shorter name"))?;
         let folder = checkpoints.join(name.as_str());
         let folder = folder.to_str().ok_or_else(|| bad(format!("{}: must be UTF-8", folder.display())))?;
-        // Its duration is unknown, so the limit is assumed.
+        // The run time of the probe is unknown, so the limit is assumed.
         let guess = Speed::rate(to_f64(self.job.samples_per_epoch) / limit.0.max(1.0));
         let mut job = Job {
             name,

@@ -23,9 +23,9 @@ const BUDGET: Duration = Duration::from_secs(5);
 /// Simulated waits below this are not used to scale learnt ones, in seconds.
 const AT_ONCE: f64 = 60.0;
 
-/// Returns the estimates of some jobs' requests; empty if Slurm does not answer, or if it hides other users'
-/// jobs and no waits were learnt. Leaves out jobs for which there was no time, and pending jobs if other
-/// users' jobs are hidden.
+/// Returns the estimates of some jobs' requests; empty if Slurm has never shown its queue, or if it hides
+/// other users' jobs and no waits were learnt. Leaves out jobs for which there was no time, and pending jobs
+/// if other users' jobs are hidden.
 pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
     let looked = match queue_look::look(context, Freshness::AMinute) {
         Ok(looked) => looked,

@@ -88,7 +88,8 @@ impl Subcommand for Args {
         };
         let (additions, by) = adding.add(&jobs)?;
         if by == By::Add {
-            // The other hsched may be waiting for Slurm.
+            // If the command is deferred, the other hsched may be waiting for Slurm, so Slurm is not called
+            // here.
             note_troubles(context, &jobs);
         }
         for what in goals::remarks(&jobs, state::now(context)) {

@@ -116,7 +116,7 @@ impl Args {
         Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
     }
 
-    /// Stores the deferred command for the next lock holder.
+    /// Stores the deferred command for the next lock holder, unless this is a dry run, and prints it.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
         let (state, backend) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;

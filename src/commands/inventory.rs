@@ -61,7 +61,8 @@ impl Subcommand for Args {
         };
         let mut notes = seen.notes;
         let mut mine = Holdings::new();
-        // A file does not show which jobs are the user's, and a cluster file lists no jobs.
+        // Saved output does not show which jobs are the user's, and the cluster file of --format yaml lists
+        // no jobs.
         if machine.is_none() && self.source.is_live() && self.format != InventoryFormat::Yaml {
             let (held, unclear) = slurm::held(context, &seen.cluster)?;
             mine = held;

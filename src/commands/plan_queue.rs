@@ -114,7 +114,8 @@ impl<'a> QueuePlan<'a> {
         start_estimates::exit(self.jobs.iter().zip(self.together.iter().map(Option::is_some)))
     }
 
-    /// Returns the non-dominated requests (in time and cost) of the jobs with a name, or of all jobs.
+    /// Returns the non-dominated requests (in time and cost) and the chosen one, of the job with this name or
+    /// of all jobs.
     fn explained(&self, name: &str, format: Format, context: &Context) -> Result<String, Failure> {
         let jobs = self.jobs.iter().zip(&self.found.alone).zip(&self.together);
         let jobs = jobs.filter(|((job, _), _)| name.is_empty() || job.name.as_str() == name);

@@ -224,7 +224,7 @@ fn sweep_of(tracked: &JobState) -> Option<&str> {
     tracked.job.variant.as_ref().map(|variant| variant.sweep.as_str())
 }
 
-/// Returns a row for each script that runs in pieces; an empty text if there is none.
+/// Returns a table with a row for each script that runs in pieces; an empty text if there is none.
 fn chains_table(context: &Context, scripts: &[ScriptChain]) -> String {
     if scripts.is_empty() {
         return String::new();

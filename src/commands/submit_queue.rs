@@ -154,8 +154,7 @@ fn told(job: &Job, estimate: &OptionEstimate) -> String {
     }
 }
 
-/// Returns a note if a job has fewer requests than wanted. The reason for having none is part of the message
-/// when the job is not submitted.
+/// Returns a note if a job has at least one request, but fewer than wanted.
 fn fewer(job: &Job, estimates: &[OptionEstimate], wanted: usize) -> Option<String> {
     let (name, found) = (&job.name, estimates.len());
     (0 < found && found < wanted)

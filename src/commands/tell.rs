@@ -135,7 +135,7 @@ fn note_unknown_metric(context: &Context, runs: &[RunResult], metric: &str) {
 }
 
 /// Returns the epochs of a run with the metric's values: all epochs if its reports exist, otherwise those of
-/// the lowest, the highest and the last value.
+/// the lowest, the highest and the last value, if the metric is known.
 fn points(run: &RunResult, curve: Option<&MetricCurves>, metric: Option<&str>) -> BTreeMap<u64, Option<f64>> {
     let of_epoch = |metrics: &[(String, f64)]| {
         metrics.iter().find(|(name, _)| Some(name.as_str()) == metric).map(|(_, value)| *value)

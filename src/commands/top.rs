@@ -60,7 +60,7 @@ impl Subcommand for Args {
     }
 }
 
-/// The displayed data, and the messages of keys.
+/// The displayed data, and the question that waits for an answer.
 struct Top<'a> {
     context: &'a Context,
     samples: RecentSamples,
@@ -100,7 +100,7 @@ impl<'a> Top<'a> {
         Self { context, samples, starts, metrics, view, question: None, next: Duration::ZERO }
     }
 
-    /// Draws the screen and handles keys until the user quits.
+    /// Draws the screen and handles keys until the user quits or a signal arrives.
     fn live(&mut self, screen: &mut TopScreen, interrupts: &Interrupts) -> io::Result<Exit> {
         screen.draw(&self.view)?;
         loop {
@@ -288,7 +288,7 @@ fn samples_of(current: &CurrentState, tracked: &JobState, samples: &mut RecentSa
     samples.of(&report_folder(&current.root, &key.run, &key.name()))
 }
 
-/// Returns the number of jobs in each state.
+/// Returns the number of jobs in each state, for people; a hint if there are no jobs.
 fn counts(state: &State) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let words = state.jobs.iter().map(|tracked| tracked.phase.word());

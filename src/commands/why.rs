@@ -254,7 +254,7 @@ impl Args {
     }
 }
 
-/// Returns a command as people type it: an argument is quoted only if a shell would change it otherwise.
+/// Returns a command as people type it: arguments that consist of common characters are not quoted.
 fn command_text(command: &CommandLine) -> String {
     let words = command.args.iter().map(|arg| quoted(arg));
     std::iter::once(command.program.to_string()).chain(words).collect::<Vec<_>>().join(" ")
@@ -376,7 +376,7 @@ fn headline(shown: &JobPage, look: &JobFinder) -> String {
     let Some(pending) = pending else {
         return match explanation.kind {
             StateKind::Ended => format!("{who} has ended: {state}."),
-            // The look at the queue does not show it.
+            // The snapshot of the queue does not contain the job.
             StateKind::Waits => format!("{who} is pending."),
             _ => format!("{who} runs."),
         };

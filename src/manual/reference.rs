@@ -6,7 +6,7 @@ use clap::Command;
 
 use super::files::subcommands;
 
-/// Width of the help in columns; it fits every terminal.
+/// Width of the help in columns.
 const WIDTH: usize = 80;
 
 /// Returns the reference of a command and its subcommands.

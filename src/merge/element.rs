@@ -13,7 +13,7 @@ pub(super) enum Float {
 }
 
 impl Float {
-    /// Returns the floating-point type of an element type; `None` for integers and booleans.
+    /// Returns the floating-point type of an element type; `None` for every other type, such as integers.
     pub(super) fn of(kind: Dtype) -> Option<Self> {
         match kind {
             Dtype::F64 => Some(Self::F64),

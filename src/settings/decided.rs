@@ -30,7 +30,7 @@ pub struct Settings {
     pub untyped_gpus: BTreeMap<String, GpuType>,
     /// Default cost of stopping and restarting a job.
     pub restart_cost: Seconds,
-    /// Delay before a failed job is retried.
+    /// Delay before the first retry of a failed job; each further failure doubles it.
     pub retry_delay: Seconds,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,

@@ -70,7 +70,8 @@ pub fn own_slurm_restarts() -> u32 {
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The values of a Slurm job's environment variables; `None` if a variable is not set or is not a number.
+/// The values of a Slurm job's environment variables; `None` or empty if a variable is not set or is not a
+/// number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlurmJobFacts {
     pub nodes: Option<u32>,
@@ -136,7 +137,7 @@ impl Sources {
         }
     }
 
-    /// Returns the entries of all layers, lowest first, and their problems.
+    /// Returns the entries of all layers above the defaults, lowest first, and their problems.
     pub(super) fn entries(&self) -> (Vec<SettingEntry>, Vec<SettingsProblem>) {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         let user_file = self.config_home.as_ref().map(|home| home.join("hsched/config.toml"));

@@ -87,9 +87,9 @@ def new_file(path: str, check: Callable[[], None] = lambda: None) -> Iterator[An
 
 
 def _is_abandoned(path: str) -> bool:
-    """Returns whether a new file of this user has no writer any more: it is unlocked or, if files cannot be locked, an hour old.
+    """Returns whether a new file of this user has no writer any more: it is unlocked or, if files cannot be locked, over an hour old.
 
-    A file with another name is a checkpoint that is about to become the previous one.
+    An empty file gets 5 s to be locked. A file with a second name is a checkpoint that is about to become the previous one.
     """
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -270,7 +270,10 @@ class Copies:
         return accepted
 
     def _left(self, last: Optional[Mapping[str, Any]], merged: Mapping[int, Mapping[str, Any]]) -> Tuple[Ranges, int]:
-        """Returns the steps to hand out, and their epoch; steps that no merged copy has done are handed out again."""
+        """Returns the steps to hand out, and their epoch; steps that no merged copy has done are handed out again.
+
+        If nothing was merged, restores the checkpoint and returns the steps that are left there.
+        """
         if last is None or not merged:
             self.training.restore()
             return join(self.training.left), self.training.epoch

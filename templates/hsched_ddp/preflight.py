@@ -1,8 +1,8 @@
 """The links between a job's nodes, checked before its first step by a small all-reduce and by one link at a time.
 
-The job script runs it in each rank with a time limit, and reads the last line that it prints: "torch" and "joined" say
-how far it got, "ok SPEED" that all is well, and "failed REASON" that this rank's node is at fault. Without torch, or if
-the ranks do not meet in time, nothing is checked. It is independent of the user's program, which is not loaded.
+The job script runs this file in each rank with a time limit, and reads the last line that it prints: "torch" and
+"joined" say how far it got, "ok SPEED" that all is well, and "failed REASON" that this rank's node is at fault. Without
+torch, or if the ranks do not meet in time, nothing is checked. The user's program is not loaded.
 """
 
 import datetime

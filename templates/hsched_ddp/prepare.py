@@ -18,8 +18,9 @@ def prepare(model: Any, optimizer: Any, dataset: Any, *, global_batch: Optional[
     """Initialises this rank, wraps the model, and resumes; returns the training and the loader for `training.steps`.
 
     The model moves to the rank's device and is `training.model` in DistributedDataParallel. `global_batch` and `epochs`
-    apply only if hsched does not set them. `dataset` has a length, or is an IterableDataset that yields samples in the same
-    order on all ranks. `stateful` contains further parts of the checkpoint, and options of `Training`.
+    apply only if neither hsched nor an earlier `init` has set them. `dataset` has a length, or is an IterableDataset that
+    yields samples in the same order on all ranks. `stateful` contains further parts of the checkpoint, and options of
+    `Training`.
 
     Raises ValueError, with the reason, for programs that it cannot prepare. In that case, use `init`, `BatchSampler` and `Training`.
     """

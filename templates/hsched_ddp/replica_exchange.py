@@ -163,7 +163,7 @@ class ReplicaExchange:
                 self._copy(bucket, source)
 
     def _check_alike(self) -> None:
-        """Raises ValueError on ranks that exchange with each other, on all of them, if they hold different parameters or buffers."""
+        """Raises ValueError if the ranks that exchange tensors with this one hold different parameters or buffers; then all of them raise."""
         own = [(tuple(self._shape(one)), str(one.dtype)) for one in (*self._parameters, *self._buffers)]
         others: List[Any] = [None] * dist.get_world_size(self._control)
         dist.all_gather_object(others, own, group=self._control)

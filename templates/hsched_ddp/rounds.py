@@ -147,7 +147,7 @@ class Folder:
     # Rounds
 
     def _names(self, number: int) -> Iterator[str]:
-        """Yields the possible file names of a round, in order: each one after the first is used if the file before is damaged."""
+        """Yields the possible file names of a round, in order: each is used if the files before it are damaged or not of this chain."""
         yield os.path.join(self.path, "round-%d.json" % number)
         for again in itertools.count(2):
             yield os.path.join(self.path, "round-%d.%d.json" % (number, again))

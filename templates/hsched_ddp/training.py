@@ -97,7 +97,7 @@ class Training(Epochs, Saving, Evaluation):
 
     @property
     def step(self) -> int:
-        """Number of finished steps in the current epoch."""
+        """Number of steps of the current epoch so far; within the loop over `steps`, the current one counts as finished."""
         return self.sampler.steps - sum(end - first for first, end in self.left)
 
     @step.setter
@@ -106,13 +106,13 @@ class Training(Epochs, Saving, Evaluation):
 
     @property
     def global_step(self) -> int:
-        """Number of finished steps in all epochs."""
+        """Number of steps in all epochs so far, counted like `step`."""
         return self.sampler.steps_before(self.epoch) + self.step
 
     # End
 
     def pause(self, seconds: float) -> None:
-        """Waits for other copies. Exits if a stop was requested."""
+        """Sleeps while this copy waits for others. Exits if a stop was requested."""
         if stop_requested():
             self.leave(SAVED)
         time.sleep(seconds)
@@ -132,7 +132,7 @@ class Training(Epochs, Saving, Evaluation):
         a label.
         With `keep`, you can iterate over a step several times, for example to train models in turn. Without `keep`
         and `count`, each micro-batch is loaded when it is needed. If a rank receives the stop signal, all ranks save
-        after the same step and exit with status 85.
+        after the same step and exit with status 85; a copy writes its results instead of a checkpoint.
         """
         check_loader(loader)
         take_over_accumulation()

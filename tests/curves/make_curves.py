@@ -22,7 +22,7 @@ warnings.filterwarnings("ignore")
 
 
 def record(out, family, data, setting, metric, mode, epochs, values, started, seed, steps=()):
-    """Writes a curve of at least six values; one that is not finite or is above 1e9 ends it (the training diverged)."""
+    """Writes a curve of at least six values. A value that is not finite or is beyond 1e9 or -1e9 ends it (the training diverged)."""
     kept = []
     for value in values:
         if not math.isfinite(value) or abs(value) > 1e9:

@@ -42,7 +42,7 @@ def fit(out, family, data, setting, metric, mode, epochs, build, steps=()):
 
 
 def passing(count, batch, loss):
-    """Returns a function that trains an epoch: all items once, in random batches. `loss` takes the numbers of items."""
+    """Returns a function that trains an epoch: all items once, in random batches. `loss` takes the indices of items."""
     def epoch(optimiser):
         total = 0.0
         for part in torch.randperm(count).split(batch):

@@ -133,7 +133,7 @@ def checkers(rng, side, count):
 
 
 def shifted(rng, count):
-    """A pattern of two that may stand anywhere on a ring."""
+    """One of two patterns, anywhere on a ring."""
     label, place = rng.integers(0, 2, count), rng.integers(0, 12, count)
     pattern = np.array([[1, 1, 0, 1], [1, 0, 1, 1]])[label]
     x = rng.normal(0, 0.4, (count, 12))

@@ -26,7 +26,7 @@ class Program:
         return TensorDataset(inputs, torch.randint(0, 3, (samples,), generator=draw))
 
     def note(self, model: Any, before: int, steps: List[int], epochs: List[int], largest: int) -> None:
-        """Notes the weights, the calls before an optimizer step, the step and epoch after each, and the samples of the largest pass."""
+        """Notes the weights, the number of calls before an optimizer step, the step and epoch after each, and the samples of the largest pass."""
         noted = {"weights": [own.detach() for own in model.parameters()], "before": before, "steps": steps, "epochs": epochs, "largest": largest}
         torch.save(noted, os.path.join(self.folder, "noted-%s" % os.environ["RANK"]))
 

@@ -1,4 +1,4 @@
-"""Models whose layers are divided among the ranks of a replica by hand, with their checkpoints."""
+"""Models for replicas, one divided among the ranks of a replica by hand and one whole in each rank, with their checkpoints."""
 import os
 from typing import Any, List
 

@@ -23,7 +23,7 @@ FRAMEWORKS = {"shares_cases": "torch", "replica_cases": "torch", "lightning_case
 
 
 def ranks(file: str, case: str) -> int:
-    """Returns how many ranks a case needs: whole programs start theirs themselves, while no rank waits for them."""
+    """Returns how many ranks to start for a case: one for whole programs, which start their ranks themselves."""
     if file == "moved":
         return 1
     return 6 if "6" in case else 4 if "4" in case else 3

@@ -101,7 +101,7 @@ def two_corrections_of_a_stream() -> Optional[float]:
 
 
 def wrong_shares() -> Optional[float]:
-    """Incomplete, foreign, older and impossible files change nothing; each is reported once."""
+    """Incomplete, foreign and impossible files change nothing and are reported once each; older ones change nothing without a message."""
     wrong = [shares(2, [5, 3], [2, 3], run="other"), shares(2, [5, 3], [2, 3], schema="hsched.shares/2"), '{"schema": "hsched.sha', shares(2, [5, 4], [2, 3]),
              shares(2, [8, 0], [2, 3]), shares(2, [5, 3, 0], [2, 3]), shares(2, [5, 3], [2, 0]), shares(2, [5, 3], [2]), "[]", shares(True, [5, 3], [2, 3]),  # type: ignore[arg-type]
              shares(2, [5.5, 2.5], [2, 3])]  # type: ignore[list-item]

@@ -1,4 +1,5 @@
-//! The script of an allocation submits itself again, and only tries again if Slurm surely refused.
+//! The script of an allocation submits itself again, and repeats the attempt only after a refusal that a
+//! limit on submitted jobs may have caused.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
-//! `hsched generate`: files that `hsched plan` accepts, that are equal for equal seeds, and that never
-//! replace others.
+//! `hsched generate`: files that `hsched plan` accepts, that are equal for equal seeds, and that replace
+//! others only with `--force`.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! `hsched init`: files that work for a plan unchanged, and that replace nothing.
+//! `hsched init`: files that work for a plan unchanged, and that replace others only with `--force`.
 
 use crate::sandbox::Sandbox;
 

@@ -1,4 +1,4 @@
-//! The environment of Slurm's programs: that of the caller, without Slurm's own variables, which set
+//! The environment of Slurm's programs: that of the caller, without most of Slurm's own variables, which set
 //! defaults of options or describe the job in which hsched runs.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const KEPT: [&str; 10] = [
     "SCONTROL_ALL",
 ];
 
-/// Variables that make the output of reading commands uniform.
+/// Variables that make the output of Slurm's programs uniform.
 const OUTPUT: [(&str, &str); 2] = [("SLURM_TIME_FORMAT", "standard"), ("LC_ALL", "C")];
 
 /// Environments derived from the caller's.
@@ -30,8 +30,8 @@ const OUTPUT: [(&str, &str); 2] = [("SLURM_TIME_FORMAT", "standard"), ("LC_ALL",
 pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// Returns the environments without Slurm's variables that set defaults of options or describe the job in
-    /// which hsched runs.
+    /// Returns the environments without Slurm's variables, except those that users and sites set
+    /// deliberately.
     pub(super) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self(variables.into_iter().filter(|(name, _)| is_harmless(name)).collect())
     }

@@ -9,7 +9,8 @@ use hsched_model::{Cluster, GpuType, HeldResources, Holdings, NodeName, hostlist
 ///
 /// The result is exact for jobs on one node and for jobs with the same GPUs on every node, whose CPUs and
 /// memory are assumed to be spread evenly. The queue does not show how a total over several nodes is split. A
-/// job with such a total counts as holding nothing, so a new plan does not count its GPUs as free.
+/// job with such a total, or with an unknown GPU type, counts as holding nothing, so that a plan that may
+/// reassign the GPUs of jobs does not count them as free.
 pub fn holdings<'a>(
     jobs: impl IntoIterator<Item = &'a QueuedJob>,
     cluster: &Cluster,
@@ -68,7 +69,7 @@ pub(super) fn held_by(
         .collect()
 }
 
-/// Returns the GPUs on each node.
+/// Returns the GPUs that the job holds on each node; an error if Slurm shows only a total for several nodes.
 fn per_node(job: &PrintedHoldings<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
     let asked = Gres::parse(job.per_node);
     let asked_in_total = Gres::parse(job.per_job);
@@ -97,7 +98,7 @@ fn per_node(job: &PrintedHoldings<'_>, tres: &Tres, nodes: u64) -> Result<Gres, 
     Err(format!("Slurm does not show how its {total} GPUs are distributed over {nodes} nodes"))
 }
 
-/// Returns the GPUs with the types of the node.
+/// Returns the GPUs that a job holds on one node, with that node's types; an error if a type is unknown.
 fn typed(gpus: &Gres, name: &NodeName, cluster: &Cluster) -> Result<BTreeMap<GpuType, u32>, String> {
     let stocks = cluster.node(name).map_or(&[][..], |node| &node.gpus);
     let mut held = BTreeMap::new();

@@ -85,7 +85,7 @@ fn details(text: &str) -> Option<JobDetails> {
 }
 
 impl JobDetails {
-    /// Updates a pending job from an older look at the queue, which may have changed since.
+    /// Updates a pending job of an older look at the queue with these data.
     pub fn refresh(&self, job: &mut QueueJob) {
         job.reason.clone_from(&self.record.reason);
         job.waits_for_other = self.priority == Some(0)

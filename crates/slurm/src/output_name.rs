@@ -21,7 +21,7 @@ pub struct OutputName(Vec<NamePart>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NamePart {
     Text(String),
-    /// The number of a task.
+    /// The number or the id of a task.
     Number,
 }
 

@@ -161,7 +161,7 @@ fn gpu_limit(text: &str) -> Option<u64> {
     text.split(',').find_map(|item| item.trim().strip_prefix("gres/gpu=")?.parse().ok())
 }
 
-/// Returns why a partition would refuse a job with this request; `None` if it would accept the job.
+/// Returns why a partition's access lists exclude a job with this request; `None` if they do not.
 fn refusal(partition: &PartitionLimits, wanted: PermissionRequest<'_>) -> Option<String> {
     let name = &partition.name;
     let refused = |allowed: &[String], denied: &[String], text: &str| {

@@ -53,7 +53,7 @@ pub fn arrays(text: &str, script: &Path) -> Vec<QueuedArray> {
     arrays.into_values().collect()
 }
 
-/// Returns the command line that lets this number of tasks of an array run at a time.
+/// Returns the command line that lets at most this number of tasks of an array run at a time.
 pub fn throttle(array: JobId, at_once: u32) -> CommandLine {
     let (array, at_once) = (format!("JobId={array}"), format!("ArrayTaskThrottle={at_once}"));
     CommandLine::new("scontrol", ["update", &array, &at_once])

@@ -12,7 +12,7 @@ pub(crate) struct RecordedRunner {
 }
 
 impl RecordedRunner {
-    /// Returns a runner that expects exactly these command lines.
+    /// Returns a runner that expects these command lines in this order.
     pub(crate) fn new(
         answers: impl IntoIterator<Item = (CommandLine, Result<CommandOutput, CommandError>)>,
     ) -> Self {

@@ -47,8 +47,8 @@ pub fn change_command(set: &ChangeSet, id: &str) -> CommandLine {
     update(id, set.changes.iter().map(field).collect())
 }
 
-/// Returns whether a command that failed has changed the job: Slurm also reports an error for tasks of an array that
-/// have ended, which need no change.
+/// Returns whether a command that failed has changed all of the job but the tasks of an array that have
+/// ended, for which Slurm also reports an error.
 pub fn has_changed_the_rest(error: &CommandError) -> bool {
     let CommandError::Failed { stderr, .. } = error else { return false };
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();

@@ -9,7 +9,7 @@ use crate::{CommandError, CommandLine, CommandOutput, JobId, RequestError, Runne
 pub struct SubmittedJob {
     /// The job's id; for a heterogeneous job, that of its first component.
     pub id: JobId,
-    /// The cluster that accepted the job, if sbatch chose among several.
+    /// The cluster that accepted the job, if sbatch printed it, as it does with `--clusters`.
     pub cluster: Option<String>,
 }
 

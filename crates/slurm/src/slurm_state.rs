@@ -108,7 +108,7 @@ impl SlurmState {
         matches!(self, Self::RequeueHold | Self::ResvDelHold | Self::SpecialExit)
     }
 
-    /// Returns whether the job has ended for good, in success or not.
+    /// Returns whether the job has ended for good, successfully or not.
     pub fn is_final(&self) -> bool {
         matches!(
             self,

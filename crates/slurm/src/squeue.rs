@@ -44,7 +44,7 @@ pub struct QueuedJob {
     /// Why the job is pending or how it ended, in Slurm's words.
     pub reason: Option<String>,
     pub partition: String,
-    /// Local time of the cluster, `2026-11-21T06:13:16`; with the id it identifies a job.
+    /// Local time, `2026-11-21T06:13:16`; with the id it identifies a job.
     pub submit_time: Option<String>,
     /// Time at which the job started, or is expected to start.
     pub start_time: Option<String>,

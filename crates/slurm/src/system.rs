@@ -35,7 +35,7 @@ impl System {
     /// Maximum number of bytes that a command may write to one of its outputs.
     const MOST_OUTPUT: u64 = 256 << 20;
 
-    /// Returns a runner whose programs receive `environment` (without Slurm's own variables) and
+    /// Returns a runner whose programs receive `environment` (without most of Slurm's own variables) and
     /// at most `limit` of time each.
     pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>, limit: Duration) -> Self {
         let environment = Environment::new(environment);

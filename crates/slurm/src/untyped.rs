@@ -15,7 +15,8 @@ struct TypeEvidence {
     from: String,
 }
 
-/// Assigns types to the GPUs of nodes with only untyped ones, and returns notes on guesses.
+/// Assigns types to the GPUs of nodes with only untyped ones, and returns notes on guesses and on nodes for
+/// which several types are possible.
 ///
 /// `table` assigns types by node names (hostlists), features or partitions, in this order. Without an entry,
 /// the type follows from a feature that names exactly one GPU model, or else from a partition, or else from

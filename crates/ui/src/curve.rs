@@ -83,7 +83,7 @@ fn place(part: f64, count: usize) -> usize {
     to_usize(place)
 }
 
-/// Returns a number with about four digits.
+/// Returns a number in a few characters.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     match () {

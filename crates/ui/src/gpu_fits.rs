@@ -33,7 +33,7 @@ fn fits(need: Bytes, known: &[(&String, GpuNameMatch)]) -> Vec<Fit> {
     known.iter().map(of_name).collect()
 }
 
-/// Returns the table, and the corresponding key of a job.
+/// Returns the table; for named GPUs, also the job key `replica` with these numbers.
 pub fn fits_table(need: Bytes, known: &[(&String, GpuNameMatch)], terminal: Terminal) -> String {
     let fits = fits(need, known);
     let mut table = Table::new(&[

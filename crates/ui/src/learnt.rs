@@ -27,7 +27,7 @@ impl LearntSpeeds {
     /// Returns messages about lessons: speeds that differ from the last message or from the known values, at
     /// first from those of the job file.
     ///
-    /// `given` contains the speeds of the job file, unless it has none and others were assumed.
+    /// `given` contains the speeds of the job file; it is `None` if there are none and speeds were assumed.
     pub(super) fn tell(
         &mut self,
         given: Option<&BTreeMap<GpuType, Speed>>,

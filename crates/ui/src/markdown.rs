@@ -5,7 +5,7 @@ use super::table::{Align, Table};
 use super::terminal::Terminal;
 use super::text::wrap;
 
-/// Maximum width of prose: longer lines are hard to read.
+/// Maximum width of prose and tables: longer lines are hard to read.
 const WIDEST: usize = 100;
 
 /// Indent of everything but headings.
@@ -162,7 +162,7 @@ fn cells(row: &str) -> Vec<String> {
         }
         is_escaped = character == '\\';
     }
-    // The text after the last bar is not a cell.
+    // An empty text after the last bar is not a cell.
     if cells.last().is_some_and(|cell| cell.trim().is_empty()) {
         cells.pop();
     }

@@ -30,7 +30,8 @@ const COLUMNS: usize = 60;
 /// Columns of the axis labels.
 const MARGIN: usize = 9;
 
-/// Returns the picture and the table of the plans, and which were left out; `jobs` is the number of all jobs.
+/// Returns the picture (if there are several plans), the table and the notes; `jobs` is the number of all
+/// jobs.
 pub fn pareto_text(
     rows: &[ParetoRow],
     unit: Option<Unit>,

@@ -252,8 +252,8 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     text
 }
 
-/// Returns a job's GPUs in rank order; nodes with the same number of one type share an entry. Types with an
-/// estimated speed are marked.
+/// Returns the GPUs of slots, in their order; adjacent slots with the same type and number share an entry.
+/// Types with an estimated speed are marked.
 fn gpu_list(problem: &Problem, job: &JobModel, slots: &[Slot]) -> String {
     let same = slots.chunk_by(|a, b| (a.gpu_type, a.count) == (b.gpu_type, b.count));
     let entry = |slots: &[Slot]| {

@@ -19,7 +19,7 @@ pub struct ReviewReport<'a> {
     /// request.
     pub saved: &'a [Option<f64>],
     pub accounting: &'a Accounting,
-    /// The first and last end of the runs; `None` if there are none.
+    /// The reviewed period, which ends now or with the newest run of a file; `None` if the file has no runs.
     pub since: Option<Time>,
     pub until: Option<Time>,
 }

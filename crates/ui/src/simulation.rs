@@ -224,7 +224,7 @@ fn task_by_task(run: &SimulationResult) -> Option<String> {
     ))
 }
 
-/// Returns what the first line says about restarts; nothing if none of the replays has any that cost.
+/// Returns what the first line says about restarts; nothing if all replays are in copies or task by task.
 fn restart_clause(runs: &[SimulationResult], options: &Options) -> String {
     if !runs.iter().any(SimulationResult::keeps_jobs_whole) {
         return String::new();

@@ -8,7 +8,7 @@ use hsched_model::number::to_f64;
 use hsched_plan::Problem;
 use hsched_plan::kit::{TaskGpu, TaskRun};
 
-/// Returns a metric of a run; `None` if it has none.
+/// A function that returns a metric of a run; `None` if the run lacks it.
 pub(super) type Figure = fn(&SimulationResult) -> Option<f64>;
 
 /// The metrics of a run by name, in the order of the CSV.

@@ -104,7 +104,7 @@ fn runs_text(rows: Vec<[String; 7]>, terminal: Terminal) -> String {
     if table.fits(terminal) { table.show(terminal) } else { text }
 }
 
-/// Returns a row for each submission, the current one last.
+/// Returns a row for each submission, the current ones last.
 fn runs(summary: JobSummary<'_>, now: Time) -> Vec<[String; 7]> {
     let tracked = summary.tracked;
     let mut rows = Vec::new();

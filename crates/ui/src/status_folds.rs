@@ -93,7 +93,7 @@ impl SweepFold<'_> {
         (all.total() > 0).then(|| all.to_string())
     }
 
-    /// Returns when the last of its jobs ended, or is expected to end.
+    /// Returns when the last of its jobs ended, or is expected to end; `None` if the end of a job is unknown.
     fn end(&self, now: Time) -> Option<String> {
         if self.jobs.iter().all(|tracked| tracked.phase.is_over()) {
             let last = self.jobs.iter().max_by(|a, b| ended(a).0.total_cmp(&ended(b).0))?;

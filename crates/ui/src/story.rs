@@ -142,7 +142,8 @@ impl Story {
                 vec![line(job, StoryTopic::Speed, format!("new batch shares while it runs: {why}"))]
             }
             Action::Wait { job, why } => {
-                // The reason changes with every job ahead of it, so waiting is reported only once.
+                // The reason changes with every job ahead of it, so waiting is reported once, until the
+                // job is submitted.
                 let is_news = self.waits.insert(job.clone());
                 is_news.then(|| line(job, StoryTopic::Wait, format!("waiting: {why}"))).into_iter().collect()
             }

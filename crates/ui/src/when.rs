@@ -96,7 +96,8 @@ pub fn when_legend(when: &When) -> Vec<String> {
     std::iter::once(legend).chain(by_limits).chain(few).chain(cost).collect()
 }
 
-/// Returns one table of all requests, with a column for the jobs if there are several.
+/// Returns one table of all requests, with the names of the jobs if there are several, and sentences about
+/// the jobs.
 pub fn when_table(when: &When, terminal: Terminal) -> String {
     let sentences = match when.jobs.as_slice() {
         [WhenJob { names, .. }] if names.len() == 1 => return one_job(when, terminal),
@@ -292,7 +293,7 @@ impl Basis {
 }
 
 /// Returns when a request starts: `now`, the median with the interval, such as `1.2 h (0.3–4.0)`, the median
-/// by limits, `> 30 d`, `unknown` or `never`.
+/// by limits or from a few futures, `> 30 d`, `unknown` or `never`.
 pub fn start(start: &Start) -> String {
     match start {
         Start::Estimated(forecast) if forecast.start.median.0 >= FARTHEST => "> 30 d".to_owned(),

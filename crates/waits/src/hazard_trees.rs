@@ -2,8 +2,8 @@
 //! pending.
 //!
 //! A row stands for several training examples, its lines: one per bin in which the job was observed. A node
-//! of a tree covers rows and a range of bins. The sum over a row's lines costs one subtraction, so the cost
-//! of training grows with the rows only. Existing libraries would need one row per line.
+//! of a tree covers rows and a range of bins. The sum over a row's lines costs one subtraction, so the
+//! histogram of a feature costs one step per row. Existing libraries would need one row per line.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -20,7 +20,8 @@ pub(crate) const STEPS: usize = 24;
 pub(crate) struct TrainingRows {
     /// By feature, then by row.
     pub codes: Vec<Vec<u8>>,
-    /// Number of lines of each row: one per bin in which its job was pending, including that of its start.
+    /// Number of lines of each row: one per bin at whose end its job was still pending, and one for the bin
+    /// of its start.
     pub steps: Vec<u8>,
     /// Whether the row's job started in the last of these bins.
     pub started: Vec<bool>,

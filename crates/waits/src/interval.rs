@@ -65,7 +65,7 @@ impl Spread {
 }
 
 impl PastEstimates {
-    /// Adds an estimate of a job's wait. `started` may be after the time of the next query.
+    /// Adds an estimate of a job's wait. The job's start may be later than the time of the next query.
     pub(crate) fn add(&mut self, record: &WaitRecord, density: WaitDensity) {
         let ends = DEVIATIONS.map(|deviation| {
             let spread = density.spread(deviation);

@@ -41,8 +41,8 @@ impl SurvivalCurve {
         self.total
     }
 
-    /// Returns the hazards of a stream, shrunk towards the hazards of a larger one; without a larger one, the
-    /// hazards of the whole site.
+    /// Returns the hazards of a stream, shrunk towards those of a larger one; only the whole site has no
+    /// larger one.
     pub(crate) fn hazards(&self, parent: Option<&Hazards>) -> Hazards {
         let mut at_risk = self.total;
         let mut hazards = [0.0; BINS];

@@ -19,7 +19,7 @@ const HALF_LIFE_DAYS: f64 = 30.0;
 
 const DAY: f64 = 86_400.0;
 
-/// A request, with the data known when it was made.
+/// A request seen in a look, with its features at that time.
 #[derive(Clone, Debug)]
 struct WaitEntry {
     look: Time,
@@ -127,7 +127,7 @@ impl WaitHistory {
         self.seen.extend(look.seen);
     }
 
-    /// Trains on all requests with the data known at a given time; `None` if none has started.
+    /// Trains on a subset of the requests with the data known at a given time; `None` if none has started.
     pub fn learn(&self, now: Time, seed: u64) -> Option<HazardModel> {
         let thinned = self.thinned();
         let examples: Vec<Example> = thinned

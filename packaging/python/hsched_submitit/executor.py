@@ -34,7 +34,7 @@ class HschedExecutor(slurm.SlurmExecutor):
     gpus_per_allocation: int
         GPUs of each allocation of a pool, or concurrent functions if they have no GPUs; by default as many as its functions need, and at most 4 (without GPUs, 8) unless one function needs more
     allocation_min: int
-        minutes of each allocation of a pool; by default the time that its functions need, and at most 12 hours or timeout_min
+        minutes of each allocation of a pool; by default the time that its functions need, and at most 12 hours unless timeout_min is longer
     """
 
     job_class = HschedJob
@@ -84,7 +84,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         return text.replace("export SUBMITIT_EXECUTOR=slurm\n", "export SUBMITIT_EXECUTOR=%s\n" % self.name())
 
     def _submit_command(self, command: str) -> core.Job[tp.Any]:
-        """Submits a script that runs a command, with the request that should start first."""
+        """Submits a script that runs a command; unless `queue` is false, with the request that should start first."""
         uid = uuid.uuid4().hex
         script = utils.JobPaths.get_first_id_independent_folder(self.folder) / (".submission_file_%s.sh" % uid)
         script.parent.mkdir(parents=True, exist_ok=True)

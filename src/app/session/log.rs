@@ -91,8 +91,8 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Adds the events that commands have seen since the last `watch` or `run` to the next lines. An earlier
-    /// `watch` or `run` has reported the slow nodes of the first state.
+    /// Adds the events that commands have seen since the last `watch` or `run` to the next lines. The present
+    /// slow nodes count as reported, by that `watch` or `run`.
     pub(crate) fn recall(&self, directory: &StateDir, state: &State) {
         self.named_slow.borrow_mut().get_or_insert_with(|| self.slow_nodes(state));
         unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
@@ -156,7 +156,8 @@ impl<'a> Log<'a> {
         self.board.show(state, now);
     }
 
-    /// Adds the error at the end of their output to the lines of failed runs.
+    /// Adds why they failed to the lines of failed runs: the last error of the output, or a fault of the
+    /// script.
     fn add_errors(&self, lines: &mut [StoryLine], state: &State) {
         let failed = self.failed.take();
         let is_end = |line: &&mut StoryLine| matches!(line.topic, StoryTopic::End | StoryTopic::GivenUp);

@@ -28,8 +28,8 @@ pub(crate) struct ExpectedStarts {
 }
 
 impl ExpectedStarts {
-    /// Collects Slurm's answer, and starts another call if the last one was a minute ago. `root` is the state
-    /// directory, which caches the answer.
+    /// Collects Slurm's answer, and starts another call if the last one was at least a minute ago. `root` is
+    /// the state directory, which caches the answer.
     pub(crate) fn look(&mut self, root: &Path, now: Time) {
         if let Some(starts) = self.answer.as_ref().and_then(|answer| answer.try_recv().ok()) {
             self.known = starts;
@@ -41,7 +41,7 @@ impl ExpectedStarts {
         let (sender, receiver) = mpsc::channel();
         let root = root.to_path_buf();
         let question = move || drop(sender.send(starts(&root)));
-        // If no thread can be started, no starts are shown.
+        // If no thread can be started, no newer starts are shown.
         let is_asked = thread::Builder::new().name("expected starts".into()).spawn(question).is_ok();
         (self.asked, self.answer) = (Some(now), is_asked.then_some(receiver));
     }
@@ -52,7 +52,8 @@ impl ExpectedStarts {
     }
 }
 
-/// Returns the expected starts of the user's pending jobs; empty if Slurm does not answer.
+/// Returns the expected starts of the user's pending jobs; if Slurm does not answer, those of the last
+/// answer.
 fn starts(root: &Path) -> BTreeMap<JobId, Time> {
     let slurm = System::new(process_environment(), LIMIT);
     let question = SlurmQuery { name: "own-jobs", good_for: MINUTE };

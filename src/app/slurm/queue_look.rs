@@ -72,8 +72,8 @@ pub(crate) fn look(context: &Context, freshness: Freshness) -> Result<AgedSnapsh
     Ok(looked)
 }
 
-/// Returns the queue, at most as old as `freshness` allows. If Slurm does not show its queue, returns only
-/// the nodes, as if other users' jobs were hidden.
+/// Returns the queue, at most as old as `freshness` allows if Slurm answers quickly. If Slurm has never shown
+/// its queue, returns only the nodes, as if other users' jobs were hidden.
 ///
 /// # Errors
 /// If the site forbids it, Slurm does not show its nodes either (exit 69), or an answer is unreadable.
@@ -235,7 +235,7 @@ impl CachedSlurm<'_> {
         }
     }
 
-    /// Stores an answer of about an hour ago, from which the growth of priorities is measured.
+    /// Stores the previous answer, at most once an hour; the growth of priorities is measured from it.
     fn keep_earlier(&self, previous: &CachedOutput, earlier: &CachedOutput, now: Time) {
         let is_due = earlier.text.is_none() || now.since(earlier.at) > HOUR || now < earlier.at;
         if previous.text.is_some() && previous.at < now && is_due {
@@ -246,7 +246,8 @@ impl CachedSlurm<'_> {
 }
 
 impl Rest {
-    /// Returns a note on each query without an answer.
+    /// Returns a note on each query without an answer, except those for the default account and for jobs that
+    /// ended since the history was queried.
     fn missing(&self) -> Vec<String> {
         let told = [
             (&self.config, "the scheduler's configuration is unknown"),

@@ -183,8 +183,9 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
     name
 }
 
-/// Returns the past runs with a name, from an answer that is at most an hour old; if Slurm does not answer, a
-/// note says why. Without accounting there are none, which the notes on the queue say.
+/// Returns the past runs with a name, from an answer that is at most an hour old, or the last one if Slurm
+/// does not answer; without any, a note says why. Without accounting there are none, which the notes on the
+/// queue say.
 ///
 /// # Errors
 /// If no state directory is known.

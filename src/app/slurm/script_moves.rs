@@ -239,12 +239,12 @@ fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     }
     match (change_estimate.sooner, before) {
         (Some(sooner), Some(before)) => sooner.0 >= LEAST_GAIN.max(LEAST_PART * before.0),
-        // Without a change, the script never starts.
+        // Without a change, the script never starts, or its start is unknown.
         _ => true,
     }
 }
 
-/// Moves a script: the intent is stored before the request, and the answer after it.
+/// Applies a change: the intent is stored before the request, and the answer after it.
 fn carry_out(
     context: &Context,
     session: &mut QueueSession<'_>,

@@ -53,7 +53,7 @@ const NO_SUCH_NODE: &str = "Requested node configuration is not available";
 pub(crate) fn by_sbatch(reading: &ScriptReading, file: &str) -> Option<ScriptRefusal> {
     let why = reading.refused.clone()?;
     let is_of_gpus = why.contains(INVALID_GRES) || why.contains("Invalid Trackable RESource");
-    // The list of options ends at the one that is refused with a line.
+    // If the reason names a line, the list of options ends with the refused option.
     let is_of_line = why.starts_with("line ");
     let remedy = match reading.options.last() {
         Some(option) if is_of_gpus && is_of_line => Some(
@@ -181,8 +181,8 @@ fn closed_partition(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Scri
     Some(ScriptRefusal { why, remedy: Some("submit it when the partition is UP".to_owned()) })
 }
 
-/// Returns notes on a partition that is not up, and on an account, a QOS and a reservation that Slurm does not show to the user: `sbatch` refuses
-/// them if they do not exist or the site enforces associations.
+/// Returns notes on partitions that are not up, and on an account, a QOS and a reservation that Slurm does
+/// not show to the user: `sbatch` refuses the latter if they do not exist or the site enforces associations.
 pub(crate) fn doubts(reading: &ScriptReading, snapshot: &Snapshot) -> Vec<String> {
     let Some(total) = reading.request.as_ref().map(|request| &request.total) else { return Vec::new() };
     let accounts: Vec<&str> = snapshot.accounts.iter().map(|account| account.name.as_str()).collect();

@@ -48,7 +48,8 @@ impl<'a> Follower<'a> {
         Ok(Self { args, context, rules, root, output, growth: FileGrowth::new(), shown: None, said: "" })
     }
 
-    /// Prints until the job has ended or the reader has closed.
+    /// Prints until the job has ended, its output has ended and no other submission will follow, or the
+    /// reader has closed.
     ///
     /// # Errors
     /// If the state or the output cannot be read, or stdout cannot be written.

@@ -81,7 +81,8 @@ impl PoolRoom<'_> {
         }
     }
 
-    /// Returns the number of devices of a Slurm job.
+    /// Returns the number of GPUs of a Slurm job, without regard to slots; for `cpu:N`, the number of
+    /// concurrent runs.
     pub(super) fn capacity(&self) -> u32 {
         self.gpus.count().saturating_mul(self.nodes)
     }

@@ -63,8 +63,9 @@ impl PackSubmission<'_> {
         Ok((1..=array.at_once.min(tasks)).map(|task| (format!("{id}_{task}"), script.clone())).collect())
     }
 
-    /// Returns what `find` finds in the queue if Slurm may have received the submission of a script; it is never
-    /// repeated. If Slurm refused the first script of a new pool, the pool's state directory is removed.
+    /// Returns what `find` finds in the queue if Slurm may have received the submission of a script; the
+    /// submission is never repeated. If Slurm refused the first script of a new pool, the pool's state
+    /// directory is removed.
     fn recover<T>(
         &self,
         NotSubmitted { failure, is_unclear }: NotSubmitted,

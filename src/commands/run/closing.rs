@@ -43,9 +43,9 @@ impl LocalRun<'_> {
     }
 
     /// Returns whether a signal gives a member of a pool no new information, and prints a note if so. The
-    /// member knows when its allocation ends, and Slurm may announce the end a minute too early, once. If the
-    /// allocation ends sooner than planned, for example because of a preemption, or the signal is not
-    /// Slurm's, it counts.
+    /// member knows when its allocation ends, and Slurm may announce the end a minute too early, once. The
+    /// signal counts if the allocation ends sooner than planned, for example because of a preemption, if
+    /// Slurm does not answer, or if the signal is not Slurm's.
     pub(super) fn comes_early(&self, signal: i32, now: Time) -> bool {
         let (Some(job), Some(end), Some(_)) = (self.target.job, self.target.end, &self.target.member) else {
             return false;
@@ -161,8 +161,8 @@ pub(super) fn stronger(first: Option<i32>, second: i32) -> i32 {
     first.filter(|first| rank(*first) > rank(second)).unwrap_or(second)
 }
 
-/// Returns whether Slurm may announce the end of a member's allocation at this time, before the member has to
-/// act. `grace` is the longest grace period of its jobs.
+/// Returns whether Slurm may announce the end of a member's allocation at this time, before a member whose
+/// jobs need no time to save has to act. `grace` is the longest grace period of the pool's jobs.
 fn is_announced_early(end: Time, grace: Seconds, now: Time) -> bool {
     let first = end.0 - grace.0 - NOTICE_BEFORE.0 - EARLY.0;
     (first..end.0 - BEFORE_END.0).contains(&now.0)

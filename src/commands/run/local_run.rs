@@ -65,7 +65,8 @@ impl<'a> LocalRun<'a> {
         })
     }
 
-    /// Runs the jobs of the state and the given ones until all have ended or a signal asks hsched to end.
+    /// Runs the jobs of the state and the given ones until all have ended, none can start, the allocation is
+    /// about to end, or a signal asks hsched to end.
     ///
     /// # Errors
     /// If the state is unusable.

@@ -97,7 +97,8 @@ impl LocalRun<'_> {
         found.map(Some).ok_or_else(|| StateError::Missing { path: root.join(POOL) })
     }
 
-    /// Ends this member: another member takes over, or all jobs save and the next allocation resumes them.
+    /// Ends this `hsched run`: all jobs save. In a pool, another member takes over if one stays; otherwise,
+    /// the next `hsched run` resumes the jobs.
     pub(super) fn end(&self, work: &mut RunTurns<'_>, signal: i32) -> Result<Ending, Failure> {
         // Ask the jobs to save first, so that they lose no work if the disk or Slurm does not answer.
         let deadline = self.ask_to_save(work, signal);

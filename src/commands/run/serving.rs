@@ -20,7 +20,7 @@ pub(super) struct ServiceEnd {
     pub was_led: bool,
 }
 
-/// This long before the end of its allocation, a member leaves even without permission.
+/// This long before the end of its allocation, a member without running jobs leaves even without permission.
 const LAST: Seconds = Seconds(10.0);
 
 impl LocalRun<'_> {

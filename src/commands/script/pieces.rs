@@ -39,7 +39,7 @@ pub(in crate::commands) struct PiecesArgs {
     checkpoint: Vec<String>,
 }
 
-/// Minimum time left for the script in a piece besides the time to save.
+/// Minimum time limit of a piece.
 const LEAST: Seconds = Seconds(60.0);
 
 /// Options that would apply to each piece, or that prevent its submission.

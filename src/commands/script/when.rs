@@ -69,7 +69,7 @@ pub(in crate::commands) struct ScriptReport<'a> {
     /// Why Slurm refuses the script.
     pub refused: Option<ScriptRefusal>,
     pub past: PastRuns,
-    /// `None` if the script is refused, or its number of nodes or GPUs is unknown.
+    /// `None` if the script is refused, or if `site_request` returns no request for it.
     pub outlook: Option<ScriptOutlook>,
     pub notes: Vec<String>,
 }

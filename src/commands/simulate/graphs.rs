@@ -83,7 +83,7 @@ pub(super) fn run(
     let GraphFile { now, jobs } = graphs::parse(text, &nodes)
         .map_err(|problems| Failure::from_problems(&problems, &input::name(asked.trace)))?;
     let usual = MlfsParameters::default();
-    // Without an option or a setting of somebody's, the paper's value applies.
+    // If neither the option nor the setting is given, the paper's value applies.
     let is_default = context.settings.origin("restart_cost", "") == Origin::Default;
     let setting = (!is_default).then_some(context.settings.restart_cost);
     let parameters = MlfsParameters {

@@ -20,7 +20,7 @@ pub(super) struct ObjectiveArgs {
 }
 
 impl ObjectiveArgs {
-    /// Returns the objective, and notes which of these policies have a fixed one.
+    /// Returns the objective, and notes which of these policies do not use it, unless it is the default.
     ///
     /// # Errors
     /// If `hadare` does not support the objective.

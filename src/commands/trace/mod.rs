@@ -186,7 +186,7 @@ impl TraceSource {
 /// Returns the speeds in a file of Gavel.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If it cannot be read or is invalid.
 pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
     GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
 }

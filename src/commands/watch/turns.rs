@@ -29,7 +29,7 @@ pub(super) struct Watch<'a> {
     /// Time at which the `watch` began. Jobs that ended earlier are ignored unless this `watch` has followed
     /// them.
     begun: Time,
-    /// Jobs that had not ended at one of this `watch`'s turns.
+    /// Jobs and scripts that had not ended at the beginning of one of this `watch`'s turns.
     followed: RefCell<BTreeSet<JobName>>,
     /// Jobs whose output was already examined at their end.
     heard: RefCell<BTreeSet<JobName>>,
@@ -49,7 +49,7 @@ struct TurnOutage {
 struct TurnResult {
     /// Whether any job has not ended.
     busy: bool,
-    /// Whether any job has failed or was cancelled.
+    /// Whether any followed job or script has failed or was cancelled.
     failed: bool,
     /// Number of jobs in each phase, for people.
     summary: String,
@@ -223,7 +223,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Reports, once for each ended job, if all its ranks did the same work.
+    /// Reports, once for each job that ended after this `watch` began, if all its ranks did the same work.
     fn listen(&self, state: &State) {
         let ended = |tracked: &&JobState| tracked.phase.is_over() && !tracked.phase.ended_before(self.begun);
         for tracked in state.jobs.iter().filter(ended) {
@@ -235,12 +235,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Returns whether this `watch` saw the job before its end, even if another command recorded the end.
+    /// Returns whether the job had not ended when this `watch` began, or at one of its turns.
     fn follows(&self, tracked: &JobState) -> bool {
         !tracked.phase.ended_before(self.begun) || self.followed.borrow().contains(&tracked.job.name)
     }
 
-    /// Returns whether this `watch` saw a script before its end.
+    /// Returns whether the script had not ended when this `watch` began, or at one of its turns.
     fn follows_script(&self, script: &ScriptJob) -> bool {
         let is_new = script.end.as_ref().is_none_or(|end| end.at >= self.begun);
         is_new || self.followed.borrow().contains(&script.name)

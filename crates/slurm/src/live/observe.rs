@@ -152,7 +152,8 @@ fn begun(nodes: &str, start: Option<&str>) -> Option<Time> {
     start.filter(|_| !nodes.is_empty()).and_then(time::unix).map(Time)
 }
 
-/// Returns how a submission that has left the queue ended, from Slurm's records of it.
+/// Returns how a submission that has left the queue ended, from Slurm's records of it; `None` if they have no
+/// final one.
 pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[JobRecord]) -> Option<Sighting> {
     let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;

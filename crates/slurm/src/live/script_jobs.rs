@@ -101,7 +101,8 @@ fn facts(active: &[&&QueuedJob], script: &ScriptJob) -> ScriptFacts {
     }
 }
 
-/// Returns how a script's job that has left the queue ended, from Slurm's records of it.
+/// Returns how a script's job that has left the queue ended, from Slurm's records of it; `None` if they do
+/// not say yet.
 pub(super) fn recorded(script: &ScriptJob, records: &[JobRecord]) -> Option<ScriptSighting> {
     let base = script.submission.job_id?;
     let is_own = |record: &&JobRecord| {

@@ -1,5 +1,5 @@
-//! Slurm as a world: one `squeue` and one `sinfo` per observation, and one `sacct` after a job has left the
-//! queue.
+//! Slurm as a world: one `squeue` and one `sinfo` per observation, and one `sacct` if jobs have left the
+//! queue; without accounting, one `scontrol` for each of them.
 
 mod records;
 
@@ -28,7 +28,7 @@ use hsched_engine::{
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
-/// Extra time before the job's submission that an accounting query covers.
+/// How long before the earliest of the submissions an accounting query begins.
 const SACCT_MARGIN_S: i64 = 3600;
 
 /// Returns the possible requests of jobs with their start estimates.
@@ -208,7 +208,8 @@ impl<'a> SlurmWorld<'a> {
 
     /// Submits a script unchanged, once, with its identifying comment.
     ///
-    /// `runner` is used for a resubmission, with the environment and directory of the first submission.
+    /// For a resubmission, `runner` has the environment and directory of the first submission; `None` stands
+    /// for the runner of this world.
     pub fn submit_script(&mut self, script: &ScriptJob, path: &str, runner: Option<&dyn Runner>) -> Answer {
         let of = script.key();
         let runner = runner.unwrap_or(self.runner);

@@ -5,7 +5,7 @@
 pub(crate) struct JobArray {
     /// The array's own id.
     pub id: String,
-    /// Number of pending tasks that the id represents; tasks that Slurm omits from a long list are not
+    /// Number of tasks that the id represents, at least 1; tasks that Slurm omits from a long list are not
     /// counted.
     pub tasks: u32,
     /// Maximum number of the array's tasks that run at the same time.

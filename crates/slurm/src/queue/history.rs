@@ -97,7 +97,7 @@ pub(super) fn since(ended: &[EndedJob], at: Time) -> Time {
     Time(if first.is_finite() { first.max(asked) } else { asked })
 }
 
-/// Returns a job that has ended; `None` if it has not.
+/// Returns a job that has ended; `None` if it has not, or if its submission or end has no readable date.
 fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<EndedJob> {
     let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names, qos] =
         *fields;

@@ -80,7 +80,7 @@ fn is_exclusive(shared: &str) -> bool {
 /// Returns the jobs in printed order, and notes on unreadable or assumed values.
 ///
 /// # Errors
-/// If no record can be read although the output is not empty.
+/// If no job is read and more than one record is unreadable.
 pub fn parse(
     text: &str,
     cluster: &Cluster,

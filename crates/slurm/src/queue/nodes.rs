@@ -26,7 +26,7 @@ fn node(node: &Node) -> QueueNode {
     }
 }
 
-/// Returns a note if more GPUs are in use than the listed jobs hold, which means that jobs are hidden.
+/// Returns a note if clearly more GPUs are in use than the listed jobs hold: jobs are hidden.
 pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
     let used: u64 = cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.used)).sum();
     let holds = jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);

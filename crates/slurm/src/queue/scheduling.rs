@@ -112,7 +112,8 @@ pub fn by_qos(config: &Config) -> bool {
     config.get("PreemptType").is_some_and(|kind| kind.ends_with("preempt/qos"))
 }
 
-/// Returns the weight of age in priorities; `None` if they do not follow from weights.
+/// Returns the weight of age in priorities; `None` if they do not follow from weights, or if the weight or
+/// the maximum age is unknown.
 fn age(config: &Config) -> Option<AgeWeight> {
     let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
     let max_s = config.get("PriorityMaxAge").and_then(amount::duration).filter(|age| age.0 > 0.0)?;

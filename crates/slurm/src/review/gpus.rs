@@ -23,7 +23,7 @@ pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a AccountedRun>) -> Op
     (seconds > 0.0).then(|| idle / seconds)
 }
 
-/// Returns the smallest number of GPUs that covers the use of nearly all runs that requested as many GPUs;
+/// Returns the smallest number of GPUs that covers the use of nearly all runs that requested `asked` GPUs;
 /// `None` if the reduction is too small, or if fewer than [`ENOUGH`] of these runs were measured.
 pub(super) fn recommended<'a>(asked: u32, runs: impl Iterator<Item = &'a AccountedRun>) -> Option<u32> {
     let busy = sorted(runs.filter_map(|run| {

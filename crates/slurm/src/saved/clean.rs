@@ -56,7 +56,8 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(anstream::adapter::strip_str(&text).to_string())
 }
 
-/// Returns the lines that may be output or prompts, and the lines that certainly are neither.
+/// Returns the lines that may be output or prompts, and the lines that certainly are neither. Blank lines and
+/// rules are in neither list.
 pub(super) fn lines(text: &str) -> (Vec<CleanLine<'_>>, Vec<CleanLine<'_>>) {
     let (mut kept, mut noise) = (Vec::new(), Vec::new());
     for (index, raw) in text.split('\n').enumerate() {

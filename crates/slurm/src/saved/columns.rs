@@ -1,4 +1,5 @@
-//! The columns of a table without a header line, as given by the user: the format of `sinfo -o` or `-O`.
+//! The columns of a table without a header line, as given by the user or by a typed command: the format of
+//! `sinfo -o` or `-O`.
 
 use std::str::FromStr;
 

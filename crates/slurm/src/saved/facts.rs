@@ -8,7 +8,7 @@ use crate::stock::stocks;
 use crate::{Gres, Tres};
 use hsched_model::{Availability, Bytes, GpuStock, GpuType, Node, NodeName, NodeState, Usage};
 
-/// Data about a node from one place; `None` if missing there.
+/// Data about a node, from one or more places; `None` if missing in all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeFacts {
     pub state: Option<String>,
@@ -119,7 +119,7 @@ impl NodeFacts {
     }
 
     pub(super) fn node(mut self, name: NodeName, notes: &mut Notes) -> Node {
-        // A node without an idle CPU has no GPU to offer, even if no job holds some of them.
+        // A node without an idle CPU has no GPU to offer, even if no job holds its GPUs.
         let is_full = self.state.as_deref().is_some_and(is_full);
         if is_full {
             self.cpus_used = self.cpus;

@@ -58,7 +58,8 @@ impl Column {
 
 impl Header {
     /// Parses a line as a header, or returns `None`: every word must name a field. If the cells have
-    /// separators, half of the cells are enough, provided that one of them is the column of node names.
+    /// separators, half of the cells are enough, provided that one of them is the column of node names and
+    /// the line is not the header of a table of jobs.
     pub(super) fn read(line: &str) -> Option<Self> {
         let separated = ['|', ';', '\t', ','].into_iter().find_map(|mark| Self::separated(line, mark));
         separated.or_else(|| Self::blank(line))

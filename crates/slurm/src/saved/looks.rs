@@ -50,7 +50,8 @@ pub(super) fn is_state(text: &str) -> bool {
     })
 }
 
-/// Returns whether every part is a resource with a count, with any name.
+/// Returns whether every part, except perhaps one that is cut off, is a resource with a count; its name does
+/// not matter.
 pub(super) fn is_gres(text: &str) -> bool {
     let gres = Gres::parse(text);
     let is_counted = |part: &str| {

@@ -169,7 +169,7 @@ impl<'a> NodeRow<'a> {
         UseCounts::new(&looks::counts(self.get(What::CpusState)?)?, 0)
     }
 
-    /// Returns the GPUs or names that end in the middle.
+    /// Returns the cell of the GPUs or of the names, if it ends in the middle of its value.
     fn cut_cell(&self, listed: Option<u64>, count: Option<u64>) -> Option<CutCell<'a>> {
         if let Some(text) = self.get(What::Gres).filter(|gres| counted(gres) != *gres) {
             return Some(CutCell { column: self.header.position(What::Gres)?, name: "GRES", text });

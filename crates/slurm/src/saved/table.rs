@@ -102,7 +102,7 @@ pub(super) fn read(
 }
 
 impl<'a> TableKinds<'a> {
-    /// Returns all lines as one table.
+    /// Returns all lines except prompts and header lines as one table.
     fn of_columns(lines: &'a [CleanLine<'a>], columns: &Columns) -> Self {
         let is_row = |line: &&CleanLine<'_>| line.command.is_none() && Header::read(&line.text).is_none();
         let (lines, rest) = lines.iter().partition(is_row);

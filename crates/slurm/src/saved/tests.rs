@@ -22,7 +22,7 @@ fn read(text: &str) -> Result<(Cluster, Vec<String>), String> {
     read_as(text, None)
 }
 
-/// Reads a table without its header line.
+/// Reads a text printed by Slurm; `columns` are those of a table without a header line.
 fn read_as(text: &str, columns: Option<&Columns>) -> Result<(Cluster, Vec<String>), String> {
     match super::read(text, columns).map_err(|error| error.to_string())? {
         Saved::Printed(cluster, notes) => Ok((cluster, notes)),

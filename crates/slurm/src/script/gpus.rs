@@ -64,8 +64,8 @@ pub(super) fn total(
     Ok(totals)
 }
 
-/// Sets the number of tasks if the number of nodes is fixed and the script gives GPUs or CPUs per task, or
-/// tasks per GPU.
+/// Sets the number of tasks if no option sets it, the number of nodes is fixed, and the script gives GPUs or
+/// CPUs per task, or tasks per GPU.
 fn set_tasks(
     gpus: &[GpuCounts],
     counts: &mut TaskCounts,

@@ -206,7 +206,7 @@ impl GresLists {
     /// Returns the GPUs; of several items of the same type in one list, the last one counts.
     ///
     /// # Errors
-    /// Slurm's message about GPUs with and without a type, and about GPUs with shared GPUs.
+    /// Slurm's message about GPUs with and without a type, and about GPUs beside resources that share GPUs.
     pub(super) fn gpus(&self) -> Result<Vec<GpuCounts>, String> {
         let mut all: Vec<GpuCounts> = Vec::new();
         let lists: [(&[GresItem], CountOf); 4] = [

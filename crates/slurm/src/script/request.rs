@@ -122,7 +122,7 @@ pub struct OtherResource {
 pub enum TimeLimit {
     /// Seconds, after Slurm's rounding up to minutes.
     Seconds(u64),
-    /// No limit set by the job.
+    /// The job requests to have no limit.
     Unlimited,
 }
 

@@ -254,7 +254,7 @@ pub(super) fn is_unset(option: OptionName, text: &str) -> bool {
     option.takes == ValueRule::Nothing && !(text.is_empty() || text.eq_ignore_ascii_case("yes") || is_number)
 }
 
-/// Returns the value of an option that an environment variable sets; `None` for an option without a value.
+/// Returns the value of an option that an environment variable sets; `None` if the option then has no value.
 pub(super) fn variable_value(option: OptionName, text: &str) -> Option<&str> {
     let has_value =
         option.takes == ValueRule::Value || option.takes == ValueRule::MaybeValue && !text.is_empty();

@@ -14,11 +14,11 @@ pub(super) type Note = (&'static str, String);
 /// Nodes and tasks of a component, as `sbatch` sends them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TaskCounts {
-    /// Minimum number of nodes, if an option sets it.
+    /// Minimum number of nodes, if an option sets it or it follows from other values.
     pub least_nodes: Option<u64>,
     /// Whether the controller computes the minimum number of nodes only after it has checked the GPUs.
     pub is_late: bool,
-    /// Maximum number of nodes, if an option sets it.
+    /// Maximum number of nodes, if an option sets it or it follows from other values.
     pub most_nodes: Option<u64>,
     /// Maximum number of nodes that the controller derives from `--nodelist`.
     pub listed_nodes: Option<u64>,

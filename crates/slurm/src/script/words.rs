@@ -9,7 +9,8 @@ pub(super) struct ScriptWord {
     pub place: Place,
     /// The first of the words joined to this one, at which `sbatch` would stop.
     pub joined: Option<String>,
-    /// Position of each byte of the text in the file; empty for words outside the file.
+    /// Position of each byte of the text in the file; empty for words outside the file, for joined words and
+    /// for words that are not UTF-8.
     bytes: Vec<Byte>,
 }
 

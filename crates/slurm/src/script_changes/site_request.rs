@@ -290,8 +290,8 @@ impl UsableNodes<'_> {
         if sum >= share.total { nodes.max(1) } else { largest.map_or(1, |count| share.total.div_ceil(count)) }
     }
 
-    /// Returns a share's GPUs per node on this number of nodes: equal numbers if nodes have them, else the
-    /// largest number that each of them has.
+    /// Returns a share's GPUs per node on this number of nodes: equal numbers if the nodes have them, or if
+    /// all nodes together have too few; else the largest number that each of them has.
     fn split(&self, share: &TypedShare, nodes: u64) -> GpuSplit {
         let even = share.total.div_ceil(nodes);
         if let Some(per_node) = share.per_node {

@@ -12,8 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use hsched_model::{Availability, Seconds};
 
-/// Returns the output of sinfo for lines written with `|` between the fields. All tests of the crate write
-/// their lines with it, so a new field gets its value for them here.
+/// Returns the output of sinfo for lines written with `|` between the fields.
 pub(crate) fn framed(lines: &[&str]) -> String {
     let ends = |line: &&str| line.replace('|', "\u{1f}") + "\u{1e}\n";
     lines.iter().map(ends).collect()

@@ -1,5 +1,5 @@
 //! Commands that hsched uses to read from Slurm, as one list: for the bundle of a bug report, and for
-//! recorded output. Of calls about past jobs, it contains short periods.
+//! recorded output. Most calls about past jobs begin at a time that the caller gives.
 //!
 //! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not included.
 

@@ -63,7 +63,8 @@ fn the_reader_agrees_with_slurm() {
     assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The import of each script: imported values equal Slurm's result, and every other value has a remark.
+/// The import of each script: imported values equal Slurm's result, and every other value has a remark or a
+/// TODO.
 #[test]
 fn nothing_is_imported_wrong_in_silence() {
     let (Some(scripts), Some(experiments)) = (scripts(), experiments()) else { return };

@@ -27,7 +27,7 @@ impl ExplainedPlan<'_> {
         })
     }
 
-    /// Returns the types that the job cannot use, or cannot use alone, with reasons.
+    /// Returns the types on offer that the job cannot use, or cannot use alone, with reasons.
     pub(super) fn unused(&self, job: &JobExplanation) -> Vec<String> {
         let not = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
             let obstacle = explanation.alone.as_ref().err()?;
@@ -42,7 +42,7 @@ impl ExplainedPlan<'_> {
         unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
     }
 
-    /// Returns the speeds that the job file does not list for these types, with their sources.
+    /// Returns the job's speeds on types for which the job file lists none, with their sources.
     pub(super) fn speeds(&self, job: &JobExplanation) -> Vec<String> {
         let model = &self.problem.jobs[job.job];
         let speed = |(column, source): &(usize, SpeedOrigin)| {

@@ -89,7 +89,7 @@ impl StandIns {
         Self { jobs, nodes, gpu_types, models, partitions, accounts, clusters, sweeps, metrics, keys, values }
     }
 
-    /// Replaces a GPU type unless it is the name of a product.
+    /// Replaces a GPU type unless it is `cpu` or the name of a product.
     fn gpu_type(&mut self, name: &mut String) {
         if name != "cpu" && recognise(name).is_none() {
             self.gpu_types.replace(name);
@@ -241,8 +241,7 @@ mod tests {
     /// The earliest time in the report.
     const MOMENT: f64 = 1_795_700_000.0;
 
-    /// Returns a report with a word in every field that holds text of the user. Fields are listed explicitly,
-    /// so that a new one must be considered here.
+    /// Returns a report with a word in every field that holds text of the user.
     fn report(kind: ReportKind, word: &dyn Fn(&str) -> String) -> Report {
         let parameters = |value: Value| match value {
             Value::Object(map) => map,
@@ -334,7 +333,7 @@ mod tests {
         report
     }
 
-    /// Returns all texts of a report, including file names.
+    /// Returns all texts of a report after anonymisation, including file names.
     fn written(report: Report) -> String {
         let mut report = anonymised(report);
         report.facts = facts(&report);

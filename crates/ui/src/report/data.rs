@@ -51,7 +51,8 @@ pub enum ReportKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TimeOrigin {
-    /// The beginning of the displayed period.
+    /// The start of the trace or, for plans and requests, the time at which they are made; in an anonymous
+    /// report, its earliest time.
     Elapsed,
     /// Unix seconds.
     Unix,
@@ -158,7 +159,7 @@ pub struct ReportWait {
     pub q10_s: f64,
     pub q50_s: f64,
     pub q90_s: f64,
-    /// How long the job waited until it started; null while it is waiting.
+    /// How long the job waited until it started; null if it has not started.
     pub waited_s: Option<f64>,
 }
 

@@ -18,7 +18,7 @@ const MOST_LETTERS: usize = 18;
 /// Maximum and minimum height of a row.
 const HIGHEST: f64 = 10.0;
 const LOWEST: f64 = 1.5;
-/// Height of all rows together if there are many.
+/// Height of all rows together, unless a row would then exceed its maximum or fall below its minimum height.
 const HEIGHT: f64 = 320.0;
 
 /// Returns the chart of a run; `None` if no job ran.

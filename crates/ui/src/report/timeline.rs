@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::data::{ReportGpu, Span};
 
-/// A period in which a job holds GPUs of a node.
+/// A period in which a job holds GPUs.
 #[derive(Clone, Debug)]
 pub struct GpuHolding {
     pub job: usize,
@@ -47,8 +47,8 @@ impl Timeline {
         &self.gpus
     }
 
-    /// Assigns individual GPUs to periods: those that the job had before, or else the lowest free ones. Adds
-    /// unknown GPUs in the order of node names.
+    /// Assigns individual GPUs to periods: those that the job had before, or else the lowest free ones; if
+    /// too few are free, those that become free first. Adds unknown GPUs in the order of node names.
     pub fn spans(&mut self, mut held: Vec<GpuHolding>) -> Vec<Span> {
         held.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.job.cmp(&b.job)));
         for ((node, gpu_type), count) in most_held(&held, self.late) {

@@ -36,7 +36,7 @@ const COLUMNS: [TopColumn; 7] = [
     ("CURVE", 110, CURVE),
 ];
 
-/// Draws a view; `colour` says whether colours may be used besides bold and reversed text.
+/// Draws a view; `colour` says whether colours may be used besides bold, dim and reversed text.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView, colour: bool) {
     let area = frame.area();
     let details = if area.height >= TALL { DETAILS } else { 0 };

@@ -116,8 +116,8 @@ impl Drop for TopScreen {
     }
 }
 
-/// Ends this process with its terminal, as SIGHUP would if it were not blocked: crossterm reads a closed
-/// terminal in an endless loop.
+/// Starts a thread that ends this process when its terminal closes, as SIGHUP would if it were not blocked:
+/// crossterm reads a closed terminal in an endless loop.
 fn end_with_terminal() -> io::Result<()> {
     let wait = || {
         let stdin = io::stdin();

@@ -59,7 +59,8 @@ fn id(job: &Value) -> String {
     }
 }
 
-/// Returns the job's allocated generic resources as a TRES string, or else the requested ones.
+/// Returns the job's allocated generic resources as a TRES string; the requested ones if nothing is
+/// allocated.
 fn tres(job: &Value) -> String {
     let mut held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
     let Some(held) = held.find(|all| !all.is_empty()) else { return String::new() };
@@ -70,7 +71,8 @@ fn tres(job: &Value) -> String {
     held.iter().filter_map(part).collect::<Vec<_>>().join(",")
 }
 
-/// Returns a number that is either plain or of the form `{"set": true, "infinite": false, "number": 4}`.
+/// Returns a number that is either plain or of the form `{"set": true, "infinite": false, "number": 4}`;
+/// `None` if it is not set, infinite or negative.
 fn number(value: &Value) -> Option<f64> {
     let is = |key: &str| value[key].as_bool();
     let value = match value {

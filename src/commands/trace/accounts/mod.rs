@@ -15,10 +15,11 @@ use hsched_slurm::{SlurmState, Tres, amount, time};
 /// `sacct --json`. GPUs without a type get the type `untyped`, if it is given.
 ///
 /// Requires the columns `JobID` or `JobIDRaw`, `Submit`, `Elapsed` or `ElapsedRaw`, and `AllocTRES`,
-/// `AllocGRES` or `ReqTRES`. Skips job steps. The run time of a running job is its time so far.
+/// `AllocGRES` or `ReqTRES`. Skips job steps, pending jobs, and jobs without GPUs or with GPUs of several
+/// types. The run time of a running job is its time so far.
 ///
 /// # Errors
-/// If there is no header, a column is missing, or JSON is invalid or has no jobs.
+/// If there is no header, a column is missing, or JSON is invalid or has no list of jobs.
 pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<ParsedEntries<RecordedJob>, TraceError> {
     if text.trim_start().starts_with('{') {
         return json::parse(text, untyped);
@@ -49,8 +50,8 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<ParsedEntri
     })
 }
 
-/// Returns the table and its separator. If that is a comma, TRES, which contain commas, are quoted as one
-/// cell.
+/// Returns the table and its separator. If that is a comma and the text has no quotes, TRES, which contain
+/// commas, are quoted as one cell.
 fn delimited(text: &str) -> (Cow<'_, str>, u8) {
     let header = text.lines().next().unwrap_or_default();
     let Some(mark) = ['|', '\t', ','].into_iter().find(|mark| header.contains(*mark)) else {

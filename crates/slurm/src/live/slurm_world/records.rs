@@ -68,7 +68,7 @@ impl SlurmWorld<'_> {
         Ok(judged)
     }
 
-    /// Returns Slurm's records of submissions that have left the queue.
+    /// Returns Slurm's records of submissions and of scripts' jobs that have left the queue.
     pub(super) fn records_of(
         &self,
         left: &[(&JobName, &SubmissionRecord)],
@@ -100,7 +100,8 @@ impl SlurmWorld<'_> {
         left.iter().filter_map(ending).collect()
     }
 
-    /// Returns Slurm's records of these jobs.
+    /// Returns Slurm's records of these jobs: from accounting or, if `sacct` fails or is missing, from the
+    /// controller.
     fn records(
         &self,
         ids: &[JobId],
