@@ -3,16 +3,17 @@
 use hsched_engine::{
     Action, AfterStop, Answer, BackendKind, EarlyEnd, End, Event, Gpus, JobState, News, Observation, Outcome,
     Phase, QueueState, Rules, Sighting, Stage, Step, StopProgress, Submission, SubmissionRecord, apply, due,
-    notice,
+    notice, step,
 };
+use hsched_lab::find_over_time;
 use hsched_model::{Job, JobId, NodeName, Speed, Time};
-use hsched_plan::Moves;
 use hsched_plan::throughput::SpeedKey;
+use hsched_plan::{ExecutionMode, Moves, Parameters};
 use sha2::{Digest, Sha256};
 
 use hsched_fixtures::engine_states::{
-    answered, attempt, cluster, gpu, heard, how, job, name, only, phase, rules, running, state, stopping,
-    take, words,
+    answered, attempt, cluster, gpu, heard, how, job, name, only, phase, planner, rules, running, state,
+    stopping, take, words,
 };
 
 #[test]
@@ -71,6 +72,21 @@ fn shares_that_are_whole_samples_are_not_wrong() {
     };
     assert_eq!(shares(34, 33), [""; 0]);
     assert_eq!(shares(40, 30), ["share a [34, 33, 33]"]);
+}
+
+/// Equal shares of four samples on three GPUs are not whole; those of a submission are.
+#[test]
+fn a_job_is_not_restarted_for_the_equal_shares_that_it_has() {
+    let cluster = cluster(&[("v1", "v100", 3, 3, "allocated")]);
+    let mut attempt = attempt("r", "v1", "v100", 3, 0);
+    attempt.ranks.iter_mut().zip([2, 1, 1]).for_each(|(rank, batch)| rank.batch = batch);
+    let small = Job { global_batch: 4, ..job("a", "{v100: 100}", ", gpus: 3") };
+    let state = state(vec![running(small, attempt, 1)]);
+    let parameters = Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() };
+    let mut policy = find_over_time("hadar", &parameters).expect("a policy");
+    let mut planner = planner(policy.as_mut());
+    let done = step(state, Time(1.0), &[], &cluster, &rules(), &mut planner);
+    assert_eq!(words(&done.actions), [""; 0]);
 }
 
 #[test]

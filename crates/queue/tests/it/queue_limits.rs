@@ -205,7 +205,10 @@ fn a_used_up_limit_delays_all_requests_that_it_counts_for() {
     assert!(is_unknown(&[used.clone()], &[], "bio", "normal"));
     assert!(!is_unknown(&[used.clone()], &[], "chem", "normal"));
     used["used"] = json!(99.0);
-    assert!(!is_unknown(&[used], &[], "bio", "normal"));
+    assert!(!is_unknown(&[used.clone()], &[], "bio", "normal"));
+    // Every job is billed.
+    (used["used"], used["tres"]) = (json!(100.0), json!("billing"));
+    assert!(is_unknown(&[used], &[], "bio", "normal"));
 }
 
 #[test]
