@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::{STEADY, start};
 use crate::real_user::{TestUser, wait_for};
 
-/// Nodes with room for all requests at once.
+/// Nodes with room for several requests of each job at once.
 const NODES: &str = "partition gpu default default_time=30\n\
     v[1-3] cpus=16 memory=8000 gpus=v100:4\nt[1-3] cpus=16 memory=8000 gpus=t4:4\n";
 

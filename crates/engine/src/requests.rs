@@ -239,7 +239,7 @@ impl Listing<'_> {
         }
         for note in problem.jobs[0].notes(&problem) {
             let note = format!("{}: {note}", jobs[0].name);
-            // The same note applies to all partitions.
+            // Several partitions may give the same note.
             if !notes.contains(&note) {
                 notes.push(note);
             }

@@ -29,8 +29,8 @@ pub const MAY_IDLE: Duration = Duration::from_secs(20);
 /// period: Slurm's times are in whole minutes, and the next allocation must be submitted.
 pub const BEFORE_END: Seconds = Seconds(35.0);
 
-/// How long before the end of an allocation Slurm is asked to announce it, in addition to the grace period of
-/// its jobs. A member also knows the end by itself.
+/// How long before the end of an allocation Slurm signals it, in addition to the grace period of its jobs. A
+/// member also knows the end by itself.
 pub const NOTICE_BEFORE: Seconds = Seconds(25.0);
 
 /// The members other than the leader.

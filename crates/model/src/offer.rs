@@ -17,7 +17,7 @@ pub struct OfferedNode {
 /// The needs of one rank besides its GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankNeeds {
-    /// CPUs, at least 1.
+    /// CPUs; 0 (the default) if they do not limit the number of ranks.
     pub cpus: u64,
     /// Bytes of memory; 0 if unknown.
     pub memory: u64,

@@ -237,7 +237,8 @@ const UNREAD_LIMIT: &str = "a limit of your account or QOS is reached, and Slurm
 /// With backfill, requests that together need at most 1/`FEW_OF` of a part's nodes are simulated together.
 const FEW_OF: u32 = 10;
 
-/// Minimum number of futures for an interval, after which requests far behind the best are no longer simulated.
+/// Minimum number of futures for an interval. After this many, requests far behind the best are no longer
+/// simulated.
 pub(super) const FEW: usize = 10;
 
 /// Maximum time to the end of a request that is not far behind, as a multiple of the best request's time to

@@ -7,16 +7,23 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// Writes a file atomically; if the name is that of a device or pipe, writes into it.
+/// Writes a file atomically. An existing file keeps its permissions; for a symbolic link, the target is
+/// replaced. If the name is that of a device, pipe or open file (`/dev/stdout`), writes into it.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn write_output(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let content = content.as_ref();
-    if path.metadata().is_ok_and(|data| !data.is_file()) {
+    let Ok(known) = path.metadata() else {
+        return whole(path, content)?.persist(path).map(drop).map_err(|error| error.error);
+    };
+    if !known.is_file() || ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder)) {
         return write(path, content);
     }
-    whole(path, content)?.persist(path).map(drop).map_err(|error| error.error)
+    let target = path.canonicalize()?;
+    let file = whole(&target, content)?;
+    file.as_file().set_permissions(known.permissions())?;
+    file.persist(&target).map(drop).map_err(|error| error.error)
 }
 
 /// Creates a new file atomically.
@@ -82,4 +89,24 @@ fn without_path(error: io::Error) -> io::Error {
 #[expect(clippy::disallowed_methods, reason = "the user named this file")]
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::write(path, content)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make files")]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_keeps_its_permissions_and_its_links() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link] = ["real.json", "link.json"].map(|name| folder.path().join(name));
+        write_output(&file, "old").expect("writes");
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
+        std::os::unix::fs::symlink("real.json", &link).expect("a link");
+        write_output(&link, "new").expect("writes");
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "new");
+        assert!(link.is_symlink());
+        assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    }
 }

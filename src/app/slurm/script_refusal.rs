@@ -53,7 +53,7 @@ const NO_SUCH_NODE: &str = "Requested node configuration is not available";
 pub(crate) fn by_sbatch(reading: &ScriptReading, file: &str) -> Option<ScriptRefusal> {
     let why = reading.refused.clone()?;
     let is_of_gpus = why.contains(INVALID_GRES) || why.contains("Invalid Trackable RESource");
-    // If the reason names a line, the list of options ends with the refused option.
+    // If the reason names a line and the refused option is the last one, the advice is about its form.
     let is_of_line = why.starts_with("line ");
     let remedy = match reading.options.last() {
         Some(option) if is_of_gpus && is_of_line => Some(

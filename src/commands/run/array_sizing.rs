@@ -85,7 +85,7 @@ impl LocalRun<'_> {
         true
     }
 
-    /// Cancels the tasks of an array that wait; returns true, because the next look must show it.
+    /// Cancels the pending tasks of an array; returns true, because the queue may have changed.
     fn cancel_tasks(&self, array: JobId) -> bool {
         if slurm::cancel_pending(self.context, crate::commands::pack::NAME, array) {
             self.telling

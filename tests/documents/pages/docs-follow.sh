@@ -1,4 +1,4 @@
-# A full cluster and a batch script; a submitted job has ended by the next look.
+# A cluster whose free GPUs another user's job waits for, and a batch script; a submitted job has ended by the next look.
 . "$DOCUMENTS/slurm.sh"
 full_cluster
 train_script

@@ -108,8 +108,8 @@ pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
 }
 
-/// Returns the file by which one of several competing submissions takes a job of a run: it holds the number
-/// of its Slurm job.
+/// Returns the path of the symbolic link with which one of several competing submissions claims a job of a
+/// run; its target is the id of that submission's Slurm job.
 ///
 /// Submissions that continue `after` another Slurm job use a claim named after that job.
 pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> PathBuf {

@@ -146,7 +146,7 @@ impl TraceRules {
         table.iter().find(|(end, _)| share < *end).map_or(1, |(_, gpus)| *gpus)
     }
 
-    /// Draws the run time on the requested GPUs, in seconds on a V100; for [`Self::Paper`] and
+    /// Draws the run time in seconds on the requested number of V100s; for [`Self::Paper`] and
     /// [`Self::Hare`], the number of epochs.
     fn length(&self, random: &mut Random) -> f64 {
         match self {

@@ -40,7 +40,8 @@ pub fn jobs(mut records: Vec<RecordedJob>, estimate: bool) -> Vec<Job> {
         let samples = 600_u64;
         let speed = Speed::rate(epochs * to_f64(samples) / record.seconds)?;
         let samples_per_epoch = samples * u64::from(record.gpus);
-        // One sample per rank and step, without gradient exchange: the speed is that of the whole job.
+        // One sample per rank and step, so a rank's samples per second are the job's steps per second. There is no
+        // gradient exchange, because the recorded time includes it.
         let mut job = Job::only_planned(
             names.unique(&record.name),
             samples_per_epoch,
@@ -106,7 +107,7 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<ParsedEntries<RecordedJo
 }
 
 /// Parses the tasks of Alibaba's clusters: `num_gpu` is the number of GPUs, which is 1 for a task with a
-/// fraction of a GPU; `gpu_spec` lists their types.
+/// fraction of a GPU; `gpu_spec` lists the GPU types that the task may use.
 ///
 /// # Errors
 /// If a column is missing.

@@ -9,7 +9,7 @@ use super::yaml::{ValueKind, YamlNode};
 pub(super) enum Syntax {
     /// Literally.
     Plain,
-    /// By a shell, so that a value stays one word or part of one.
+    /// By a shell: values are quoted so that each stays one word or part of one.
     Shell,
 }
 

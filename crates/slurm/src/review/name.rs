@@ -120,7 +120,7 @@ fn used(asked: Option<f64>, uses: impl Iterator<Item = f64>) -> Quantity {
 }
 
 impl NameReview {
-    /// Returns the fraction of the runs that the recommendations would have cut.
+    /// Returns the fraction of the runs counted in `ended` that the recommendations would have cut.
     pub fn cut_share(&self) -> f64 {
         to_f64(self.cut) / to_f64(self.ended.max(1))
     }
