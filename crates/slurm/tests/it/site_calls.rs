@@ -25,7 +25,8 @@ const CHANGING: [&str; 11] = [
 
 /// Functions whose calls differ from listed ones only in their subject: one task instead of a job, a later
 /// time, an id as text.
-const VARIANTS: [&str; 3] = ["sacct::task_command", "history::later_command", "job_details::command"];
+const VARIANTS: [&str; 4] =
+    ["sacct::command", "sacct::task_command", "history::later_command", "job_details::command"];
 
 /// Returns all source files below a folder.
 fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
