@@ -56,6 +56,7 @@ mod cli_trace;
 mod cli_trials;
 mod cli_watch;
 mod cli_when;
+mod cli_when_apply;
 mod cli_when_limits;
 mod cli_when_request;
 mod cli_when_script;
