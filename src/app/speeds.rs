@@ -132,6 +132,8 @@ pub(crate) fn change<T>(
     if let Some(damage) = damage {
         let kept = state.set_speeds_aside().map_err(|error| failure(state::failure(&error)))?;
         context.warn(&format!("{damage}; the damaged file is kept as {kept}"));
+        file.save(&state).map_err(|error| state::failure(&error))?;
+        return Ok(result);
     }
     file.save(&state).map_err(|error| failure(state::failure(&error)))?;
     Ok(result)
