@@ -170,9 +170,7 @@ pub(super) fn kill_all(
         let names: Vec<String> = left.into_iter().map(Process::text).collect();
         return (!names.is_empty()).then(|| {
             let names = names.join(", ");
-            format!(
-                "these processes of another user, or without reaction, are left and may use GPUs: {names}"
-            )
+            format!("these processes belong to another user or do not react, and may still use GPUs: {names}")
         });
     }
 }
@@ -236,7 +234,7 @@ mod tests {
     fn processes_that_cannot_be_ended_are_named_and_not_waited_for() {
         let left = |names: &str| {
             Some(format!(
-                "these processes of another user, or without reaction, are left and may use GPUs: {names}"
+                "these processes belong to another user or do not react, and may still use GPUs: {names}"
             ))
         };
         assert_eq!(pauses(&[], 9), (0, None));

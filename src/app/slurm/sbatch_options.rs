@@ -18,7 +18,7 @@ const NODES: &str = "the plan decides the number of nodes";
 const NAMED: &str = "the plan chooses the nodes; to fix them, use --pin";
 
 const PRINTS: &str = "sbatch would print a text and submit nothing";
-const STRAY: &str = "it is no option; an option begins with a dash";
+const STRAY: &str = "it is not an option; options begin with a dash";
 
 /// Words that separate the components of a heterogeneous job.
 const SEPARATORS: [&str; 3] = [":", "hetjob", "packjob"];
